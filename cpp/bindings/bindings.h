@@ -1,0 +1,11 @@
+// One function per topic adds its classes and functions to nnbt._native. Only cpp/bindings/
+// includes nanobind.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace nnbt::bindings {
+
+void add_measure(nanobind::module_& m);
+
+}  // namespace nnbt::bindings

@@ -1,0 +1,36 @@
+// Statistics of run times, in the one place that computes them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace nnbt {
+
+// An interval of the median from two order statistics: no assumption about the distribution.
+struct Interval {
+  double low_ns;
+  double high_ns;
+  double coverage;  // probability that the interval holds the median, for independent samples
+};
+
+// Fewer samples than this say nothing about spread, so no interval is given.
+inline constexpr std::size_t kMinSamplesForInterval = 5;
+
+// Median of the samples (mean of the two middle ones for an even count). NaN for none.
+double median(std::span<const std::int64_t> samples_ns);
+
+// The narrowest symmetric pair of order statistics (x[k], x[n-1-k]) whose binomial coverage
+// 1 - 2 P(B(n, 1/2) <= k) reaches `confidence`; for 5 samples the full range, which covers 93.75 %
+// only. nullopt below kMinSamplesForInterval. Source: David and Nagaraja, Order Statistics, 7.1.
+std::optional<Interval> median_interval(std::span<const std::int64_t> samples_ns,
+                                        double confidence = 0.95);
+
+// Linear-interpolation quantile (type 7, NumPy's default) for q in [0, 1]. NaN for no samples.
+double quantile(std::span<const std::int64_t> samples_ns, double q);
+
+// Median absolute deviation from the median, unscaled. NaN for no samples.
+double median_absolute_deviation(std::span<const std::int64_t> samples_ns);
+
+}  // namespace nnbt

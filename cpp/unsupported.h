@@ -1,0 +1,14 @@
+// The one error for "cannot": its text is a sentence for the user that says what to do instead.
+// Python sees it as nnbt.Unsupported. Every other exception is a bug and propagates.
+#pragma once
+
+#include <stdexcept>
+
+namespace nnbt {
+
+class Unsupported : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace nnbt
