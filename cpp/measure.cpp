@@ -23,8 +23,10 @@ void check(const MeasureOptions& options) {
   if (options.warmup < 0 || options.runs < 0 || options.min_runs < 1 || options.max_runs < 1) {
     throw std::invalid_argument("measure: counts of runs can't be negative");
   }
-  if (!(options.budget_s >= 0) || !(options.relative_interval >= 0)) {
-    throw std::invalid_argument("measure: budget_s and relative_interval must be 0 or more");
+  if (!(options.budget_s >= 0) || !(options.relative_interval >= 0) ||
+      !(options.min_window_s >= 0)) {
+    throw std::invalid_argument(
+        "measure: budget_s, min_window_s and relative_interval must be 0 or more");
   }
 }
 
@@ -91,7 +93,7 @@ class Stopping {
       return count >= options_.runs ? std::optional(StopReason::kRuns) : std::nullopt;
     }
     if (count < options_.min_runs) return std::nullopt;
-    if (count >= next_look_) {
+    if (count >= next_look_ && static_cast<double>(elapsed_ns) >= options_.min_window_s * 1e9) {
       next_look_ = count + std::max<std::int64_t>(1, count / 8);
       const std::optional<Interval> interval = median_interval(times);
       const double half_width = interval ? (interval->high_ns - interval->low_ns) / 2 : 0;

@@ -18,6 +18,7 @@ struct MeasureOptions {
   std::int64_t min_runs = 5;
   std::int64_t max_runs = 1'000'000;
   double budget_s = 3.0;            // adaptive: timed runs end once this is spent
+  double min_window_s = 0.0;        // adaptive: timing lasts at least so long, budget permitting
   double relative_interval = 0.01;  // adaptive: half-width of the 95 % interval over the median
 };
 

@@ -146,15 +146,16 @@ void add_measure(nb::module_& m) {
   m.def(
       "measure",
       [](nb::object step, std::int64_t warmup, std::int64_t runs, std::int64_t min_runs,
-         std::int64_t max_runs, double budget_s, double relative_interval,
+         std::int64_t max_runs, double budget_s, double min_window_s, double relative_interval,
          const std::optional<nb::callable>& on_progress) {
-        return measure_step(std::move(step),
-                            {warmup, runs, min_runs, max_runs, budget_s, relative_interval},
-                            on_progress);
+        return measure_step(
+            std::move(step),
+            {warmup, runs, min_runs, max_runs, budget_s, min_window_s, relative_interval},
+            on_progress);
       },
       "step"_a, nb::kw_only(), "warmup"_a = 2, "runs"_a = 0, "min_runs"_a = 5,
-      "max_runs"_a = 1'000'000, "budget_s"_a = 3.0, "relative_interval"_a = 0.01,
-      "on_progress"_a = nb::none(),
+      "max_runs"_a = 1'000'000, "budget_s"_a = 3.0, "min_window_s"_a = 0.0,
+      "relative_interval"_a = 0.01, "on_progress"_a = nb::none(),
       "Runs and times a callable without arguments or a native Step.\n\n"
       "runs > 0 gives exactly so many samples; runs = 0 goes on until the half-width of the 95 %\n"
       "interval of the median is within relative_interval of it or budget_s seconds are spent.\n"
