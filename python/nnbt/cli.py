@@ -1,0 +1,268 @@
+"""The command line: options are parsed and handed on; nothing is decided here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from nnbt.result import Run
+
+_NUMBER = re.compile(r"-?\d")
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+class _Number(click.ParamType):
+    """A whole or decimal number, refused by a sentence that shows a right one."""
+
+    def __init__(self, kind: type[int] | type[float], example: str) -> None:
+        self.kind = kind
+        self.name = "number"
+        self.example = example
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | float:
+        """The number, or click.UsageError."""
+        try:
+            return self.kind(str(value).replace("_", ""))
+        except ValueError:
+            option = param.opts[0] if param else "this option"
+            raise click.UsageError(
+                f"{option} {str(value)!r} is not a {'whole ' if self.kind is int else ''}number: "
+                f"type {option} {self.example}.",
+                ctx,
+            ) from None
+
+
+class _SpreadSizes(click.Group):
+    """Lets --sizes take several values: --sizes 1024 2048 is --sizes 1024 --sizes 2048."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Spreads the values out before click reads them."""
+        spread: list[str] = []
+        taking = False
+        for arg in args:
+            if arg == "--sizes" or arg.startswith("--sizes="):
+                taking = True
+                values = arg.split("=", 1)[1:]
+            elif taking and arg not in self.commands and _is_value(arg):
+                values = [arg]
+            else:
+                taking = False
+                spread.append(arg)
+                continue
+            for value in values:
+                for part in filter(None, value.split(",")):
+                    spread += ["--sizes", part]
+        if taking and "--sizes" not in spread:
+            raise click.UsageError(
+                "--sizes needs at least one matrix size: type --sizes 1024 2048.", ctx
+            )
+        return super().parse_args(ctx, spread)
+
+
+def _is_value(arg: str) -> bool:
+    return not arg.startswith("-") or bool(_NUMBER.match(arg))
+
+
+def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value:
+        from importlib.metadata import version  # noqa: PLC0415
+
+        click.echo(f"nnbt {version('nn-backend-test')}")
+        ctx.exit()
+
+
+def _deprecated_streams(
+    ctx: click.Context, _param: click.Parameter, value: int | None
+) -> int | None:
+    if value is not None:
+        click.echo("nnbt: --cpu-streams is deprecated: type --cpu-workers.", err=True)
+        ctx.ensure_object(dict)["cpu_streams"] = value
+    return value
+
+
+_COUNT = _Number(int, "8")
+
+_OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
+    click.option("--metric", "metrics", multiple=True, default=("bandwidth",), show_default=True, metavar="NAME", help="bandwidth, flops or flops_graph; repeatable."),  # noqa: E501
+    click.option("--device", default="auto", show_default=True, metavar="NAME", help="auto, cpu, gpu, or hybrid (bandwidth only: CPU and GPU together)."),  # noqa: E501
+    click.option("--engine", "engines", multiple=True, default=("mlx",), show_default=True, metavar="NAME", help="What does the work; repeatable."),  # noqa: E501
+    click.option("--sizes", multiple=True, type=_Number(int, "1024 2048"), default=(1024, 2048, 4096), show_default="1024 2048 4096", metavar="N ...", help="Sizes of the n x n matrices, separated by spaces."),  # noqa: E501
+    click.option("--dtype", "dtypes", multiple=True, default=("float32",), show_default=True, metavar="NAME", help="float16/32/64, bfloat16, complex64, int8..int64, uint8..uint64, bool, q2 q3 q4 q5 q6 q8, mxfp4, mxfp8, nvfp4; repeatable."),  # noqa: E501
+    click.option("--op", default=None, metavar="NAME", help="Bandwidth operation: copy or add.  [default: copy; add on CUDA]"),  # noqa: E501
+    click.option("--data", multiple=True, default=("normal",), show_default=True, metavar="NAME", help="What the inputs hold: normal, uniform, zeros, ones, sparse50, nan; repeatable."),  # noqa: E501
+    click.option("--tf32", default="default", show_default=True, metavar="MODE", help="float32 products on GPUs with TF32: on, off or default (MLX's choice)."),  # noqa: E501
+    click.option("--graph-steps", type=_COUNT, default=4, show_default=True, metavar="N", help="Products in one evaluation of flops_graph."),  # noqa: E501
+    click.option("--warmup", type=_COUNT, default=2, show_default=True, metavar="N", help="Runs before timing, at least; 0 for none."),  # noqa: E501
+    click.option("--runs", type=_COUNT, default=None, metavar="N", help="Exactly N timed runs.  [default: until the median is known to 1 %, at least 5]"),  # noqa: E501
+    click.option("--max-seconds", type=_Number(float, "3"), default=3.0, show_default=True, metavar="S", help="Time budget of a case without --runs."),  # noqa: E501
+    click.option("--cpu-workers", type=_COUNT, default=0, show_default=True, metavar="N", help="Limit of CPU parallelism, one MLX stream each (0: all CPUs)."),  # noqa: E501
+    click.option("--cpu-streams", type=_COUNT, default=None, hidden=True, expose_value=False, callback=_deprecated_streams, metavar="N"),  # noqa: E501
+    click.option("--csv", "csv_path", default=None, metavar="PATH", help="Write all rows as CSV."),
+    click.option("--json", "json_path", default=None, metavar="PATH", help="Write everything, each sample included, as JSON."),  # noqa: E501
+    click.option("--no-checks", is_flag=True, help="Time only: no answer check, no slope."),
+    click.option("--no-fail", is_flag=True, help="Exit with 0 even if a row is INVALID or ERROR."),
+    click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version and exit."),  # noqa: E501
+)
+
+
+def _with_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+@click.group(
+    cls=_SpreadSizes,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@_with_options
+@click.pass_context
+def cli(ctx: click.Context, **values: Any) -> None:
+    """Measure memory bandwidth and matrix throughput, and say which numbers to believe.
+
+    Without a command, runs the benchmark: bandwidth on the best device that is there.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from nnbt.plan import Options  # noqa: PLC0415  --help needs none of this
+
+    streams = ctx.ensure_object(dict).get("cpu_streams")
+    options = Options(
+        metrics=values["metrics"],
+        device=values["device"],
+        engines=values["engines"],
+        dtypes=values["dtypes"],
+        sizes=values["sizes"],
+        op=values["op"],
+        data=values["data"],
+        tf32=values["tf32"],
+        graph_steps=values["graph_steps"],
+        warmup=values["warmup"],
+        runs=values["runs"],
+        max_seconds=values["max_seconds"],
+        cpu_workers=values["cpu_workers"] or streams or 0,
+        checks=not values["no_checks"],
+    )
+    files = Files(values["csv_path"], values["json_path"])
+    run = measure_and_print(options, files)
+    if run.failed and not values["no_fail"]:
+        ctx.exit(EXIT_FAILED)
+
+
+class Files:
+    """Where the results of a run are written, after each case; checked before the first."""
+
+    def __init__(self, csv_path: str | None, json_path: str | None) -> None:
+        from nnbt.columns import csv_text  # noqa: PLC0415
+        from nnbt.result import check_writable  # noqa: PLC0415
+
+        self._writers: list[tuple[Path, Callable[[Run], str]]] = []
+        if csv_path is not None:
+            self._writers.append((Path(csv_path), lambda run: csv_text(run.results)))
+        if json_path is not None:
+            self._writers.append((Path(json_path), lambda run: run.to_json()))
+        if csv_path is not None and csv_path == json_path:
+            raise click.UsageError(
+                f"--csv and --json both name {csv_path}: give each a file of its own."
+            )
+        for path, _ in self._writers:
+            problem = check_writable(path)
+            if problem:
+                raise click.UsageError(problem)
+
+    def write(self, run: Run) -> None:
+        """Writes every file anew."""
+        from nnbt.result import write_beside  # noqa: PLC0415
+
+        for path, text in self._writers:
+            try:
+                write_beside(path, text(run))
+            except OSError as error:
+                message = f"{path} could not be written ({error.strerror}); results are above."
+                raise click.ClickException(message) from error
+
+
+def measure_and_print(options: Any, files: Files) -> Run:
+    """The main job: runs, prints and writes; Ctrl-C keeps what is finished."""
+    from nnbt.progress import Console  # noqa: PLC0415
+    from nnbt.runner import execute  # noqa: PLC0415
+
+    class Writing(Console):
+        """Writes the files after each case, before anything is printed."""
+
+        run: Run | None = None
+
+        def finished(self, result: Any, run: Run) -> None:
+            self.run = run
+            files.write(run)
+            super().finished(result, run)
+
+    console = Writing(options.max_seconds)
+    try:
+        return execute(options, listener=console, argv=sys.argv[1:])
+    except KeyboardInterrupt:
+        if console.run is not None:
+            console.flush(console.run)
+        raise
+
+
+@cli.command()
+@click.argument("topic", required=False, default=None)
+@click.option("--explain", is_flag=False, flag_value="all", default=None, metavar="[TOPIC]", help="Print a table in words: formulas, checks, columns, dtypes, devices, data, probes.")  # noqa: E501
+def info(topic: str | None, explain: str | None) -> None:
+    """Say what each device can do and, where it can't, the command that would change it."""
+    from nnbt import info as facts  # noqa: PLC0415
+
+    if explain is not None:
+        click.echo(facts.explain(topic or explain))
+        return
+    if topic is not None:
+        raise click.UsageError(f"info has no topic {topic!r}: type nnbt info --explain {topic}.")
+    click.echo(facts.overview())
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Entry point of `nnbt`: one sentence and exit code 2 for what was typed wrong."""
+    sys.exit(_run(list(sys.argv[1:] if args is None else args)))
+
+
+def _run(args: list[str]) -> int:
+    try:
+        code = cli.main(args, prog_name="nnbt", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        return _complain(error.format_message(), error.exit_code or EXIT_USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        return _complain("interrupted; the finished cases are kept.", EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # Nobody reads stdout any more (| head): not an error. Python would complain at exit.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except RuntimeError as error:
+        from nnbt._native import Unsupported  # noqa: PLC0415
+
+        if not isinstance(error, Unsupported):
+            raise
+        return _complain(str(error), EXIT_USAGE)
+    return code if isinstance(code, int) else 0
+
+
+def _complain(sentence: str, code: int) -> int:
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        click.echo(f"nnbt: {sentence}", err=True)
+    return code

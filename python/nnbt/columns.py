@@ -1,0 +1,223 @@
+"""COLUMNS: the one table of output columns, for the terminal, pipes and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from nnbt.result import Result
+
+MIB = 2**20
+Value = float | int | str | None
+
+VERDICT_SYMBOLS = {"VALID": "✓", "SUSPECT": "?", "INVALID": "✗"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. `key` names it in CSV with its unit, `header` on a terminal.
+
+    A column is shown where a row has a value for it. On a narrow terminal those with the largest
+    `rank` go first; rank 0 always stays, rank None is for CSV only.
+    """
+
+    key: str
+    header: str
+    explain: str
+    value: Callable[[Result], Value]
+    rank: int | None = 0
+    text: bool = False
+
+
+def _size(name: str, scale: int = MIB) -> Callable[[Result], Value]:
+    def value(row: Result) -> Value:
+        size = row.sizes.get(name)
+        return None if size is None else size / scale if scale > 1 else size
+
+    return value
+
+
+def _scaled(attribute: str, scale: float) -> Callable[[Result], Value]:
+    def value(row: Result) -> Value:
+        number = getattr(row, attribute)
+        return None if number is None else number * scale
+
+    return value
+
+
+def _rate(attribute: str, unit: str, scale: float) -> Callable[[Result], Value]:
+    def value(row: Result) -> Value:
+        number = getattr(row, attribute)
+        return number * scale if number is not None and row.unit == unit else None
+
+    return value
+
+
+def _interval(index: int) -> Callable[[Result], Value]:
+    def value(row: Result) -> Value:
+        return row.interval_s[index] * 1e3 if row.interval_s else None
+
+    return value
+
+
+def half_width(row: Result) -> Value:
+    """Half of the 95 % interval of the median, in percent of the median."""
+    if row.interval_s is None or not row.median_s:
+        return None
+    return (row.interval_s[1] - row.interval_s[0]) / 2 / row.median_s * 100
+
+
+def _param(name: str) -> Callable[[Result], Value]:
+    return lambda row: row.case.params.get(name)
+
+
+def _data_shown(row: Result) -> Value:
+    data = row.case.params.get("data")
+    return data if data not in (None, "normal", "uniform") else None
+
+
+def _verdict(row: Result) -> Value:
+    return row.verdict or row.status
+
+
+def _ratio(row: Result) -> Value:
+    ratio = row.details.get("ratio_to_random")
+    return float(ratio) if ratio is not None else None
+
+
+def _dtype(row: Result) -> Value:
+    return f"{row.case.dtype} ({row.precision})" if row.precision else row.case.dtype
+
+
+_RATE_UNITS = (
+    ("B/s", "GB/s", "gb_per_s", 1e-9),
+    *(
+        (f"{family}/s", f"{prefix}{family}S", f"{prefix.lower()}{family.lower()}s", scale)
+        for family in ("FLOP", "IOP", "QOP")
+        for prefix, scale in (("G", 1e-9), ("T", 1e-12))
+    ),
+)
+
+
+def _rates(attribute: str, prefix: str, explain: str, rank: int) -> tuple[Column, ...]:
+    return tuple(
+        Column(
+            f"{prefix}{key}" if prefix else key,
+            f"{prefix.rstrip('_')} {header}".strip(),
+            f"{explain}, in {header}",
+            _rate(attribute, unit, scale),
+            rank,
+        )
+        for unit, header, key, scale in _RATE_UNITS
+    )
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("metric", "metric", "what was measured", lambda r: r.case.metric, None, text=True),
+    Column("device", "device", "where", lambda r: r.case.device, None, text=True),
+    Column("engine", "engine", "by what", lambda r: r.case.engine, None, text=True),
+    Column("dtype", "dtype", "element type that was asked for", lambda r: r.case.dtype, None, True),
+    Column("precision", "precision", "how it was computed", lambda r: r.precision, None, True),
+    Column("dtype_shown", "dtype", "element type, and what was computed", _dtype, 1, True),
+    Column("op", "op", "bandwidth operation", _param("op"), None, text=True),
+    Column("graph_steps", "steps", "products in one evaluation", _param("graph_steps"), None),
+    Column("cpu_workers", "workers", "MLX CPU streams", _param("cpu_workers"), None),
+    Column("data", "data", "what the inputs held", _param("data"), None, text=True),
+    Column("data_shown", "data", "what the inputs held, if not random", _data_shown, 0, True),
+    Column("n", "n", "requested matrix size N for N x N", lambda r: r.case.n),
+    Column("eff_n", "eff n", "size after padding (quantised types)", _size("eff_n", 1)),
+    Column("matrix_mib", "matrix MiB", "size of one matrix", _size("matrix_bytes"), 6),
+    Column("act_mib", "act MiB", "activations (quantised types)", _size("act_bytes"), 5),
+    Column("weight_mib", "weight MiB", "packed weights, scales, biases", _size("weight_bytes"), 4),
+    Column("io_mib", "I/O MiB", "bytes read and written a run", _size("io_bytes"), 5),
+    Column("median_ms", "median ms", "median run time", _scaled("median_s", 1e3)),
+    Column("interval_pct", "±%", "half of the 95 % interval of the median", half_width, 2),
+    Column("interval_low_ms", "low", "lower end of that interval", _interval(0), None),
+    Column("interval_high_ms", "high", "upper end of that interval", _interval(1), None),
+    Column("best_ms", "best ms", "fastest run", _scaled("best_s", 1e3), None),
+    Column("runs", "runs", "timed runs", lambda r: r.runs or None, 1),
+    *_rates("rate", "", "rate from the median", 0),
+    *_rates("best_rate", "best_", "rate of the fastest run", 4),
+    *_rates("slope_rate", "slope_", "rate free of the constant cost of an evaluation", 3),
+    Column("ratio_to_random", "x random", "rate over that of random data", _ratio, 0),
+    Column("overhead_us", "over us", "constant cost of an evaluation", lambda r: r.overhead_us, 7),
+    Column("effective_bits", "bits", "right bits of the output", lambda r: r.effective_bits, 3),
+    Column("verdict", "verdict", "whether the number can be believed", _verdict, 0, text=True),
+    Column("status", "status", "OK, or why there is no number", lambda r: r.status, None, True),
+    Column(
+        "reasons",
+        "reasons",
+        "codes of the checks that did not pass",
+        lambda r: " ".join(reason.code for reason in r.reasons),
+        None,
+        text=True,
+    ),
+    Column("reason", "reason", "why there is no number", lambda r: r.reason, None, text=True),
+)
+_TERMINAL_ONLY = {"dtype_shown", "data_shown"}
+
+
+def number(value: float) -> str:
+    """A number with as many digits as its size deserves: 4 significant, none cut before a dot."""
+    if isinstance(value, int):
+        return str(value)
+    if math.isnan(value) or math.isinf(value):
+        return "exact" if value == math.inf else "-"
+    if value == 0:
+        return "0"
+    magnitude = math.floor(math.log10(abs(value)))
+    if magnitude >= 3:  # noqa: PLR2004  from 1000 on no decimals
+        return f"{value:.0f}"
+    if magnitude >= -3:  # noqa: PLR2004  below 0.001 an exponent is shorter
+        return f"{value:.{min(6, 3 - magnitude)}f}"
+    return f"{value:.3e}"
+
+
+def shown(column: Column, value: Value) -> str:
+    """The cell of a table: `-` for no value, a symbol before a verdict, short percentages."""
+    if value is None or value == "":
+        return "-"
+    if column.key == "verdict":
+        return f"{VERDICT_SYMBOLS.get(str(value), '-')} {value}"
+    if isinstance(value, str):
+        return value
+    if column.key in ("interval_pct", "effective_bits", "overhead_us"):
+        return "exact" if value == math.inf else f"{value:.1f}"
+    return number(value)
+
+
+def chosen(rows: Sequence[Result]) -> list[Column]:
+    """Columns for a terminal table of these rows: those that hold a value; G or T, not both."""
+    best = max((row.rate or 0 for row in rows), default=0)
+    skip = "T" if best < 1e12 else "G"  # noqa: PLR2004  tera from 1e12 on
+    columns = []
+    for column in COLUMNS:
+        if column.rank is None or all(column.value(row) in (None, "") for row in rows):
+            continue
+        word = column.header.split()[-1]
+        if word.endswith("OPS") and word[0] == skip:
+            continue
+        columns.append(column)
+    return columns
+
+
+def csv_text(rows: Sequence[Result]) -> str:
+    """All rows under one header; plain numbers, empty where there is none."""
+    columns = [column for column in COLUMNS if column.key not in _TERMINAL_ONLY]
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([column.key for column in columns])
+    for row in rows:
+        writer.writerow([_plain(column.value(row)) for column in columns])
+    return stream.getvalue()
+
+
+def _plain(value: Value) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.9g}" if math.isfinite(value) else ""
+    return str(value)

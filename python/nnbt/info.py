@@ -1,0 +1,145 @@
+"""What `nnbt info` prints: facts about this machine, and the tables in words."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable
+
+from nnbt import _mlx, _native
+from nnbt._native import Unsupported
+from nnbt.devices import DEVICES
+from nnbt.machine import machine
+
+
+def _lines(rows: Iterable[tuple[str, str]], indent: str = "  ") -> str:
+    pairs = list(rows)
+    width = max((len(name) for name, _ in pairs), default=0) + 2
+    out = []
+    for name, text in pairs:
+        out += textwrap.wrap(
+            text,
+            width=100,
+            initial_indent=f"{indent}{name:<{width}}",
+            subsequent_indent=indent + " " * width,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [f"{indent}{name}"]
+    return "\n".join(out)
+
+
+def _gib(size: int | None) -> str:
+    return "unknown" if size is None else f"{size / 2**30:.1f} GiB"
+
+
+def overview() -> str:
+    """Machine, libraries and devices, without importing MLX."""
+    from importlib.metadata import version  # noqa: PLC0415
+
+    here = machine()
+    versions = _mlx.versions()
+    clock = _native.calibrate_clock()
+    cpus = f"{here.usable_cpus} of {here.logical_cpus} CPUs usable"
+    hardware = [
+        ("processor", f"{here.cpu or 'unknown'}, {cpus}"),
+        ("memory", f"{_gib(here.available_memory_bytes)} free of {_gib(here.total_memory_bytes)}"),
+        *(("gpu", str(gpu.name)) for gpu in here.gpus),
+        ("system", f"{here.system}, kernel {here.kernel}, Python {here.python}"),
+        ("clock", f"resolution {clock.resolution_ns} ns, one reading {clock.cost_ns:.0f} ns"),
+        ("fingerprint", here.fingerprint),
+    ]
+    libraries = [(name, found) for name, found in versions.items()] or [("mlx", "not installed")]
+    devices = [
+        (name, device.missing() or f"ready: {device.explain}") for name, device in DEVICES.items()
+    ]
+    sections = [
+        f"nnbt {version('nn-backend-test')}",
+        "machine\n" + _lines(hardware),
+        "libraries\n" + _lines(libraries),
+        "devices\n" + _lines(devices),
+        "more: nnbt info --explain (formulas, checks, columns, dtypes, devices, data, probes)",
+    ]
+    return "\n\n".join(sections)
+
+
+def _formulas() -> str:
+    from nnbt.metrics import METRICS  # noqa: PLC0415
+
+    parts = []
+    for metric in METRICS.values():
+        rows = [(kind, text) for kind, text in metric.formulas.items()]
+        parts.append(f"{metric.name}: {metric.explain}\n{_lines(rows)}")
+    units = "GB = 1e9 bytes, MiB = 2^20 bytes; rates are work over the median run time."
+    return "\n".join([*parts, units])
+
+
+def _checks() -> str:
+    from nnbt.judge import CHECKS  # noqa: PLC0415
+
+    parts = []
+    for check in CHECKS:
+        rows = [
+            ("looks at", check.looks_at),
+            ("passes if", check.threshold),
+            ("hazard", check.hazard),
+        ]
+        parts.append(f"{check.code} ({check.severity})\n{_lines(rows)}")
+    return "\n".join(parts)
+
+
+def _columns() -> str:
+    from nnbt.columns import COLUMNS  # noqa: PLC0415
+
+    return _lines((column.key, column.explain) for column in COLUMNS)
+
+
+def _dtypes() -> str:
+    from nnbt.dtypes import DTYPES  # noqa: PLC0415
+
+    return _lines((row.token, f"{row.family.short}; {row.explain}") for row in DTYPES.values())
+
+
+def _devices() -> str:
+    from nnbt.metrics import METRICS  # noqa: PLC0415
+
+    rows = []
+    for name, device in DEVICES.items():
+        metrics = [
+            f"{metric.name} ({engine})"
+            for metric in METRICS.values()
+            for engine, cells in metric.cells.items()
+            if any(name in cell.devices for cell in cells)
+        ]
+        rows.append((name, f"{device.explain}; measures {', '.join(metrics)}"))
+    return _lines(rows)
+
+
+def _data() -> str:
+    from nnbt.mlx_data import DATA  # noqa: PLC0415
+
+    return _lines(DATA.items())
+
+
+def _probes() -> str:
+    return _lines(_native.probes())
+
+
+TOPICS: dict[str, Callable[[], str]] = {
+    "formulas": _formulas,
+    "checks": _checks,
+    "columns": _columns,
+    "dtypes": _dtypes,
+    "devices": _devices,
+    "data": _data,
+    "probes": _probes,
+}
+
+
+def explain(topic: str) -> str:
+    """The table of this topic in words, or all of them. Raises Unsupported for another name."""
+    if topic == "all":
+        return "\n\n".join(f"{name.upper()}\n{make()}" for name, make in TOPICS.items())
+    if topic not in TOPICS:
+        raise Unsupported(
+            f"info explains no {topic!r}: type nnbt info --explain {' or '.join(TOPICS)}."
+        )
+    return TOPICS[topic]()

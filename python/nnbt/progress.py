@@ -1,0 +1,118 @@
+"""What a run shows while it goes on, on stderr; results go to stdout in `text`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
+
+from nnbt.runner import Listener
+from nnbt.text import group_key, header_lines, print_rows
+
+if TYPE_CHECKING:
+    from nnbt.plan import Plan
+    from nnbt.result import Case, Result, Run
+
+_SHOW_AFTER_S = 1.0
+
+
+class Progress:
+    """One line with elapsed and expected time, only on a terminal and only after a second."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._bar: Any = None
+        self._task: Any = None
+
+    def show(self, text: str, elapsed_s: float, expected_s: float, *, ticking: bool) -> None:
+        """Draws or updates the line; `ticking` keeps its clock running during a long run."""
+        if not self._stream.isatty():
+            return
+        if self._bar is None:
+            from rich import progress as rich_progress  # noqa: PLC0415
+            from rich.console import Console  # noqa: PLC0415
+
+            self._bar = rich_progress.Progress(
+                rich_progress.TextColumn("{task.description}"),
+                rich_progress.BarColumn(),
+                rich_progress.TimeElapsedColumn(),
+                console=Console(file=self._stream),
+                transient=True,
+                auto_refresh=ticking,
+                refresh_per_second=1,
+            )
+            self._task = self._bar.add_task(text, total=expected_s)
+            self._bar.start()
+        self._bar.update(self._task, description=text, completed=min(elapsed_s, expected_s))
+        self._bar.refresh()
+
+    def clear(self) -> None:
+        """Takes the line away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+class Console(Listener):
+    """Prints the header first, each table when its last row is there, progress in between."""
+
+    def __init__(self, max_seconds: float, out: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
+        self._progress = Progress(sys.stderr)
+        self._max_seconds = max_seconds
+        self._text = ""
+        self._printed = 0
+        self._cases: tuple[Case, ...] = ()
+        self._headed = False
+
+    def planned(self, plan: Plan) -> None:
+        """Remembers the cases and says which device was chosen."""
+        self._cases = plan.cases
+        for note in plan.notes:
+            sys.stderr.write(f"nnbt: {note}\n")
+
+    def started(self, index: int, count: int, case: Case, expected_s: float | None) -> None:
+        """Names the case in the progress line."""
+        del expected_s
+        self._text = f"{index + 1}/{count} {case.metric} {case.device} {case.dtype} n={case.n}"
+
+    def progress(self, runs: int, elapsed_s: float) -> None:
+        """Updates the line."""
+        if elapsed_s > _SHOW_AFTER_S:
+            text = f"{self._text}: {runs} runs, at most {self._max_seconds:g} s"
+            self._progress.show(text, elapsed_s, self._max_seconds, ticking=False)
+
+    def once(self, case: Case, expected_s: float) -> None:
+        """Says beforehand that one run will take long."""
+        text = f"{case.metric} {case.dtype} n={case.n}: one run takes about {expected_s:.0f} s"
+        sys.stderr.write(f"nnbt: {text}, longer than --max-seconds, so it runs once\n")
+        sys.stderr.flush()
+        self._progress.show(text, 0.0, expected_s, ticking=True)
+
+    def finished(self, result: Result, run: Run) -> None:
+        """Prints the table once the next case belongs to another one."""
+        del result
+        self._progress.clear()
+        done = len(run.results)
+        following = self._cases[done] if done < len(self._cases) else None
+        last = run.results[-1]
+        same = following is not None and (
+            (following.metric, following.device, following.engine)
+            == (last.case.metric, last.case.device, last.case.engine)
+        )
+        if not same:
+            self.flush(run)
+
+    def flush(self, run: Run) -> None:
+        """Prints what is not printed yet."""
+        self._progress.clear()
+        rows = run.results[self._printed :]
+        self._printed = len(run.results)
+        if not rows:
+            return
+        if not self._headed:
+            self._out.write("\n".join(header_lines(run)) + "\n")
+            self._headed = True
+        print_rows(rows, self._out)
+
+
+__all__ = ["Console", "Progress", "group_key"]

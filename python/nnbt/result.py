@@ -1,0 +1,214 @@
+"""Case, Result and Run, and the JSON they are kept in."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+SCHEMA = 1
+"""Moves only when a reader of older files would misread newer ones."""
+
+Status = Literal["OK", "UNSUPPORTED", "SKIPPED", "ERROR"]
+VerdictName = Literal["VALID", "SUSPECT", "INVALID"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured: two results with equal cases may be compared.
+
+    `n` is the requested matrix size; `params` holds what only some metrics have (op, graph_steps,
+    cpu_workers, data, tf32).
+    """
+
+    metric: str
+    device: str
+    engine: str
+    dtype: str
+    n: int
+    params: Mapping[str, int | str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The flat form of the JSON file."""
+        return {
+            "metric": self.metric,
+            "device": self.device,
+            "engine": self.engine,
+            "dtype": self.dtype,
+            "n": self.n,
+            **self.params,
+        }
+
+    def without(self, *names: str) -> dict[str, Any]:
+        """The flat form without some keys, to find results that agree in everything else."""
+        return {key: value for key, value in self.as_dict().items() if key not in names}
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a verdict is not VALID, or what a reader must know: a code and one sentence."""
+
+    code: str
+    sentence: str
+    severity: Literal["note", "suspect", "invalid"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One row. A row without a number has a status other than OK and a sentence in `reason`.
+
+    `rate` is in `unit` (B/s, FLOP/s, IOP/s or QOP/s) from the median; `best_rate` from the
+    fastest run. `sizes` holds bytes and counts of one run (work_bytes or work_ops, matrix_bytes,
+    ...). `slope_rate` is free of the constant cost `overhead_us` of an evaluation.
+    """
+
+    case: Case
+    status: Status = "OK"
+    reason: str = ""
+    verdict: VerdictName | None = None
+    reasons: tuple[Reason, ...] = ()
+    median_s: float | None = None
+    interval_s: tuple[float, float] | None = None
+    coverage: float | None = None
+    best_s: float | None = None
+    rate: float | None = None
+    best_rate: float | None = None
+    unit: str = ""
+    slope_rate: float | None = None
+    overhead_us: float | None = None
+    effective_bits: float | None = None
+    precision: str = ""
+    samples_ns: tuple[int, ...] = ()
+    stop: str = ""
+    warmup_runs: int = 0
+    first_run_s: float | None = None
+    window_s: float | None = None
+    check_s: float | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    readings: Mapping[str, float] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> int:
+        """Timed runs behind the number."""
+        return len(self.samples_ns)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form of the JSON file: reasons become codes, sentences stand beside them."""
+        return {
+            "case": self.case.as_dict(),
+            "status": self.status,
+            "reason": self.reason,
+            "verdict": self.verdict,
+            "reasons": [reason.code for reason in self.reasons],
+            "sentences": {reason.code: reason.sentence for reason in self.reasons},
+            "severities": {reason.code: reason.severity for reason in self.reasons},
+            "median_s": self.median_s,
+            "interval_s": list(self.interval_s) if self.interval_s else None,
+            "interval_coverage": self.coverage,
+            "best_s": self.best_s,
+            "rate": self.rate,
+            "best_rate": self.best_rate,
+            "unit": self.unit,
+            "slope_rate": self.slope_rate,
+            "overhead_us": self.overhead_us,
+            "effective_bits": self.effective_bits,
+            "precision": self.precision,
+            "runs": self.runs,
+            "stop": self.stop,
+            "warmup_runs": self.warmup_runs,
+            "first_run_s": self.first_run_s,
+            "window_s": self.window_s,
+            "check_s": self.check_s,
+            "sizes": dict(self.sizes),
+            "notes": list(self.notes),
+            "readings": dict(self.readings),
+            "details": dict(self.details),
+            "samples_ns": list(self.samples_ns),
+        }
+
+
+@dataclass
+class Run:
+    """Everything one call measured, in order; grows case by case."""
+
+    machine: Mapping[str, Any]
+    argv: list[str]
+    started: str
+    results: list[Result] = field(default_factory=list)
+    finished: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether a row is INVALID or ERROR: the command then ends with exit code 1."""
+        return any(row.verdict == "INVALID" or row.status == "ERROR" for row in self.results)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON document."""
+        return {
+            "schema": SCHEMA,
+            "machine": dict(self.machine),
+            "argv": self.argv,
+            "started": self.started,
+            "finished": self.finished,
+            "results": [row.as_dict() for row in self.results],
+        }
+
+    def to_json(self) -> str:
+        """The JSON document as text; NaN and infinities become null, since JSON has neither."""
+        return json.dumps(_finite(self.as_dict()), indent=1, allow_nan=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+def write_beside(path: Path, text: str) -> None:
+    """Writes `text` to a temporary sibling and renames it, so that no reader sees half a file.
+
+    Keeps the mode of a file that is replaced. Raises OSError.
+    """
+    target = path.resolve() if path.is_symlink() else path
+    if target.exists() and not target.is_file():  # /dev/stdout, a pipe: nothing to rename over
+        target.write_text(text)
+        return
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", newline="") as stream:
+            stream.write(text)
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~umask)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def check_writable(path: Path) -> str | None:
+    """None if a file can be written there, else a sentence; leaves no file behind."""
+    if path.is_dir():
+        return f"{path} is a folder: name a file in it."
+    if not path.parent.is_dir():
+        return f"{path} can't be written: there is no folder {path.parent}; make it first."
+    if path.exists() and not path.is_file():
+        return None if os.access(path, os.W_OK) else f"{path} can't be written."
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        return f"{path} can't be written: {error.strerror}; choose another folder."
+    os.close(handle)
+    Path(name).unlink()
+    return None

@@ -1,0 +1,411 @@
+"""Cases -> results: builds, times, checks and judges one after the other."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import gc
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from nnbt import _mlx, _native
+from nnbt.dtypes import dtype
+from nnbt.judge import Evidence, effective_bits, judge
+from nnbt.machine import machine
+from nnbt.metrics import METRICS, cell, sizes_of
+from nnbt.plan import Options, Plan, check_memory, make_plan
+from nnbt.result import Case, Result, Run
+from nnbt.slope import Slope, measure_slope
+from nnbt.stats import summarize
+
+if TYPE_CHECKING:
+    from nnbt.workload import Answer, Workload
+    from nnbt.workload import Run as Step
+
+CHECK_SHARE = 0.25
+"""Share of a case's own measuring time that its slope may take."""
+SETTLE_SHARE = 0.1
+"""Share of --max-seconds that timing lasts at least, however narrow the interval is before."""
+_PREDICT_OPS = {"cpu": 2e9, "gpu": 2e13}
+_PREDICT_N = 256
+_ROTATION = 8
+_MOST_ROTATION = 64
+_ROTATION_BYTES = 2**26
+
+
+class SamplesLike(Protocol):
+    """What a measure function returns; nnbt._native.Samples is one."""
+
+    samples_ns: list[int]
+    first_run_ns: int
+    warmup_runs: int
+    window_ns: int
+    stop: str
+    readings: list[Any]
+
+
+Measure = Callable[..., SamplesLike]
+
+
+class Listener:
+    """What happens during a run, for progress display; every method may be overridden."""
+
+    def planned(self, plan: Plan) -> None:
+        """Before the first case."""
+
+    def started(self, index: int, count: int, case: Case, expected_s: float | None) -> None:
+        """Before a case is timed; `expected_s` is the predicted time of the timed runs."""
+
+    def progress(self, runs: int, elapsed_s: float) -> None:
+        """Between timed runs, at most every 50 ms."""
+
+    def once(self, case: Case, expected_s: float) -> None:
+        """When one run is predicted to outlast the budget of its case."""
+
+    def finished(self, result: Result, run: Run) -> None:
+        """After each case; `run` holds all results so far."""
+
+
+@dataclass
+class Session:
+    """What the cases of one run share."""
+
+    options: Options
+    measure: Measure
+    listener: Listener
+    mx: Any
+    free: dict[str, int]
+    clock_resolution_ns: int
+    cache_bytes: int | None
+    floors: dict[tuple[str, int], float]
+
+
+def now() -> str:
+    """The time of day with its zone, to the second."""
+    return dt.datetime.now(dt.timezone.utc).astimezone().isoformat(timespec="seconds")
+
+
+def free_memory(mx: Any, device: str) -> dict[str, int]:
+    """Free bytes by device name, as far as the system tells."""
+    free = {}
+    host = machine().available_memory_bytes
+    if host is not None:
+        free["cpu"] = host
+    if device != "cpu":
+        info = mx.device_info(mx.gpu)
+        room = info.get("free_memory") or info.get("max_recommended_working_set_size")
+        if room:
+            free["gpu"] = int(room)
+    return free
+
+
+def execute(
+    options: Options,
+    *,
+    measure: Measure | None = None,
+    listener: Listener | None = None,
+    argv: Sequence[str] = (),
+) -> Run:
+    """Plans and runs all cases. Raises Unsupported before anything is measured.
+
+    KeyboardInterrupt ends the run early: it propagates after Listener.finished has seen every
+    finished case.
+    """
+    listener = listener or Listener()
+    plan = make_plan(options)
+    set_tf32(options.tf32)
+    mx = _mlx.core()
+    free = free_memory(mx, plan.device)
+    check_memory(plan.cases, free)
+    session = Session(
+        options,
+        measure or _native.measure,
+        listener,
+        mx,
+        free,
+        _native.calibrate_clock().resolution_ns,
+        last_cache_bytes(),
+        {},
+    )
+    run = Run(describe_machine(mx, plan.device), list(argv), now())
+    listener.planned(plan)
+    _set_cache_limit(session, plan)
+    for index, case in enumerate(plan.cases):
+        listener.started(index, len(plan.cases), case, None)
+        result = run_case(session, case)
+        run.results.append(result)
+        run.finished = index + 1 == len(plan.cases)
+        listener.finished(result, run)
+    return run
+
+
+def set_tf32(mode: str) -> None:
+    """Sets MLX's TF32 switch; it is read once per process, when MLX first multiplies."""
+    if mode == "default":
+        return
+    value = {"on": "1", "off": "0"}[mode]
+    if "mlx.core" in sys.modules and os.environ.get("MLX_ENABLE_TF32", "1") != value:
+        raise _native.Unsupported(
+            f"MLX is already loaded and reads its TF32 switch once: set MLX_ENABLE_TF32={value} "
+            "before Python starts, or measure in a process of its own."
+        )
+    os.environ["MLX_ENABLE_TF32"] = value
+
+
+def last_cache_bytes() -> int | None:
+    """Bytes of the largest cache level of the processor; None where the system does not tell."""
+    levels = getattr(_native, "cache_bytes", dict)()
+    return max(levels.values(), default=0) or None
+
+
+def describe_machine(mx: Any, device: str) -> dict[str, Any]:
+    """Facts about machine, device and libraries that belong to a result."""
+    facts: dict[str, Any] = machine().as_dict()
+    info = mx.device_info(mx.gpu if device != "cpu" else mx.cpu)
+    facts["device"] = device
+    facts["device_name"] = str(info.get("device_name", ""))
+    if device != "cpu":
+        facts["device_info"] = {
+            key: value for key, value in info.items() if key not in ("uuid", "free_memory")
+        }
+    facts["mlx"] = mx.__version__
+    facts["backend"] = _mlx.backend()
+    facts["environment"] = {
+        key: value for key, value in os.environ.items() if key.startswith("MLX_")
+    }
+    return facts
+
+
+def _set_cache_limit(session: Session, plan: Plan) -> None:
+    # MLX's CPU allocator keeps 32 MiB by default and gives the rest back to the system: outputs
+    # above that fault in every page on every run (4.5 instead of 18 GB/s).
+    room = max(session.free.values(), default=2**33)
+    need = max((sizes_of(case)["resident_bytes"] for case in plan.cases), default=0)
+    session.mx.set_cache_limit(min(room // 2, max(2**31, 20 * need)))
+
+
+def run_case(session: Session, case: Case) -> Result:
+    """One result; Unsupported and out-of-memory become rows, bugs propagate."""
+    kind = dtype(case.dtype)
+    unit = METRICS[case.metric].unit(kind)
+    try:
+        return _Runner(session, case, unit).run()
+    except _native.Unsupported as error:
+        return Result(case, "UNSUPPORTED", str(error), unit=unit)
+    except (RuntimeError, ValueError, MemoryError) as error:
+        # MLX reports missing kernels and failed allocations by these.
+        text = " ".join(str(error).split())[:300] or type(error).__name__
+        return Result(case, "ERROR", text, unit=unit)
+    finally:
+        gc.collect()
+        session.mx.clear_cache()
+
+
+class _Runner:
+    def __init__(self, session: Session, case: Case, unit: str) -> None:
+        self.session = session
+        self.case = case
+        self.unit = unit
+        self.mx = session.mx
+        self.options = session.options
+
+    def run(self) -> Result:
+        from nnbt.mlx_data import Placement  # noqa: PLC0415  NumPy is slow to import
+
+        workers = int(self.case.params.get("cpu_workers", 1))
+        self.place = Placement(self.mx, "cpu" if self.case.device == "cpu" else "gpu", workers)
+        with self.mx.stream(self.place.default):
+            once = self._predict()
+            workload = self._build(self.case)
+            samples = self._time(workload, once)
+            return self._judge(workload, samples, once)
+
+    def _build(self, case: Case) -> Workload:
+        from nnbt.mlx_steps import Bench  # noqa: PLC0415
+
+        sizes = sizes_of(case)
+        room = min(self.session.free.values(), default=2**33) // 2
+        unit = max(1, sizes["unit_bytes"])
+        rotation = min(_MOST_ROTATION, max(_ROTATION, _ROTATION_BYTES // unit))
+        rotation = max(1, min(rotation, room // unit))
+        bench = Bench(self.mx, case, self.place, sizes, rotation, self._precision())
+        return cell(case).build(bench)
+
+    def _precision(self) -> str:
+        """How a float32 product is computed where that is known beforehand."""
+        if self.case.dtype != "float32" or self.case.device == "cpu":
+            return ""
+        return "float32" if os.environ.get("MLX_ENABLE_TF32", "1") == "0" else "TF32"
+
+    def _predict(self) -> float | None:
+        """Predicted seconds of one run if it outlasts the case's budget, else None.
+
+        Only for large products, from a small one of the same kind and the ratio of operations.
+        """
+        ops = sizes_of(self.case).get("work_ops", 0)
+        if ops < _PREDICT_OPS[self.place.device] or self.case.n <= _PREDICT_N:
+            return None
+        small = replace(self.case, n=_PREDICT_N * (1 if self.place.device == "cpu" else 16))
+        if small.n >= self.case.n:
+            return None
+        workload = self._build(small)
+        step = workload.step(workload.units)
+        step()
+        seconds = min(self._once(step) for _ in range(2))
+        expected = seconds * ops / sizes_of(small)["work_ops"]
+        if expected <= self.options.max_seconds:
+            return None
+        self.session.listener.once(self.case, expected)
+        return expected
+
+    def _once(self, step: Step) -> float:
+        samples = self.session.measure(step, warmup=0, runs=1)
+        return samples.samples_ns[0] * 1e-9
+
+    def _time(self, workload: Workload, once: float | None) -> SamplesLike:
+        options = self.options
+        runs, warmup = options.runs or 0, options.warmup
+        if once is not None and options.runs is None:
+            runs, warmup = 1, 0
+        return self.session.measure(
+            workload.step(workload.units),
+            warmup=warmup,
+            runs=runs,
+            budget_s=options.max_seconds,
+            min_window_s=options.max_seconds * SETTLE_SHARE,
+            on_progress=lambda count, elapsed: self.session.listener.progress(
+                count, elapsed * 1e-9
+            ),
+        )
+
+    def _floor(self) -> float:
+        """Seconds of an evaluation that does next to nothing, median, measured once a process."""
+        key = (self.place.device, len(self.place.streams))
+        if key not in self.session.floors:
+            mx = self.mx
+            tiny = mx.zeros((1,))
+            mx.eval(tiny)
+
+            def step() -> None:
+                mx.eval([mx.add(tiny, tiny, stream=stream) for stream in self.place.streams])
+
+            samples = self.session.measure(step, warmup=10, runs=100)
+            self.session.floors[key] = _native.median(samples.samples_ns) * 1e-9
+        return self.session.floors[key]
+
+    def _slope(
+        self, workload: Workload, unit_s: float, window_s: float
+    ) -> tuple[Slope | None, str]:
+        if not self.options.checks:
+            return None, "--no-checks"
+        return measure_slope(
+            workload,
+            self._once,
+            unit_s=unit_s,
+            floor_s=self._floor(),
+            budget_s=CHECK_SHARE * window_s,
+        )
+
+    def _judge(self, workload: Workload, samples: SamplesLike, once: float | None) -> Result:
+        summary = summarize(samples.samples_ns)
+        window_s = samples.window_ns * 1e-9
+        work = workload.unit_work * workload.units
+        started = time.perf_counter()
+        answer = workload.check() if self.options.checks else None
+        unit_s = summary.median_s / workload.units
+        slope, missing = self._slope(workload, unit_s, window_s)
+        check_s = time.perf_counter() - started
+        sizes = workload.sizes
+        readings = {reading.name: reading.value for reading in samples.readings}
+        evidence = Evidence(
+            case=self.case,
+            samples_ns=samples.samples_ns,
+            summary=summary,
+            rate=work / summary.median_s,
+            window_s=window_s,
+            written_bytes=self._written(workload, len(samples.samples_ns)),
+            random_data=str(self.case.params.get("data", "normal")) in ("normal", "uniform"),
+            mantissa=self._mantissa(workload),
+            inner=sizes.get("eff_n", self.case.n),
+            answer=answer,
+            slope=slope,
+            slope_missing=missing,
+            floor_s=self._floor() if self.options.checks else None,
+            clock_resolution_ns=self.session.clock_resolution_ns,
+            cache_bytes=self.session.cache_bytes,
+            resident_bytes=sizes["unit_bytes"] * workload.largest_k,
+            readings=readings,
+        )
+        verdict, reasons = judge(evidence)
+        bits = effective_bits(answer.error) if answer else None
+        return Result(
+            case=self.case,
+            verdict=verdict,
+            reasons=reasons,
+            median_s=summary.median_s,
+            interval_s=summary.interval_s,
+            coverage=summary.coverage,
+            best_s=summary.best_s,
+            rate=evidence.rate,
+            best_rate=work / summary.best_s,
+            unit=self.unit,
+            slope_rate=workload.unit_work / slope.unit_s if slope and slope.unit_s > 0 else None,
+            overhead_us=slope.overhead_s * 1e6 if slope else None,
+            effective_bits=bits,
+            precision=self._label(workload, bits),
+            samples_ns=tuple(samples.samples_ns),
+            stop="one run" if once is not None and self.options.runs is None else samples.stop,
+            warmup_runs=samples.warmup_runs,
+            first_run_s=samples.first_run_ns * 1e-9,
+            window_s=window_s,
+            check_s=check_s,
+            sizes=dict(sizes),
+            notes=workload.notes,
+            readings=readings,
+            details=self._details(workload, slope, answer, summary),
+        )
+
+    def _written(self, workload: Workload, runs: int) -> int:
+        if self.case.metric != "bandwidth":
+            return 0
+        return runs * workload.sizes["matrix_bytes"]
+
+    def _mantissa(self, workload: Workload) -> int | None:
+        if workload.mantissa is None:
+            return None
+        if workload.precision == "TF32" or (
+            self.case.device != "cpu" and dtype(self.case.dtype).kind == "quantized"
+        ):
+            return 11
+        return workload.mantissa
+
+    def _label(self, workload: Workload, bits: float | None) -> str:
+        """What was computed, where that differs from what the type's name says."""
+        if bits is None or workload.mantissa is None or self.case.metric == "bandwidth":
+            return ""
+        name = workload.precision
+        if self.case.dtype == "float32" and not name and bits < 13:  # noqa: PLR2004
+            name = "reduced"
+        return f"{name}, {min(bits, 53):.0f} bit" if name else ""
+
+    def _details(
+        self, workload: Workload, slope: Slope | None, answer: Answer | None, summary: Any
+    ) -> dict[str, Any]:
+        details: dict[str, Any] = dict(workload.details)
+        details["statistics"] = {
+            "p5_s": summary.p5_s,
+            "p95_s": summary.p95_s,
+            "mad_s": summary.mad_s,
+        }
+        if slope is not None:
+            details["slope"] = {**asdict(slope), "unit": workload.unit_name}
+        if answer is not None:
+            details["answer"] = asdict(answer)
+        with contextlib.suppress(KeyError):
+            key = (self.place.device, len(self.place.streams))
+            details["floor_s"] = self.session.floors[key]
+        return details

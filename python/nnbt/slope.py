@@ -1,0 +1,133 @@
+"""Slope timing: t = a + b K over K units of work in one evaluation.
+
+`b` is the time of a unit free of the constant cost `a` of an evaluation, and the one portable
+proof that a lazy library did the work: work that was merged, cached or skipped does not double
+when K doubles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nnbt.workload import Run, Workload
+
+LADDER = (1, 2, 4, 8)
+LONG_LADDER = (16, 32, 64)
+"""Goes on with these while the constant cost still hides the unit."""
+DOUBLING = (1.8, 2.2)
+ROUNDS = 3
+FLOORS_FOR_PROOF = 4.0
+"""A doubling proves something once the smaller time is so many times the empty evaluation."""
+
+
+@dataclass(frozen=True)
+class Slope:
+    """The fit over the best time of each K.
+
+    `doubling` is t(K) / t(K / 2) at the largest K, both less the empty evaluation; None where
+    the unit is so short that the evaluation hides it. `unit_s` is b, `overhead_s` a (not below
+    zero), both in seconds; `residual` the largest relative distance of a point from the line.
+    """
+
+    seconds: Mapping[int, float]
+    unit_s: float
+    overhead_s: float
+    residual: float
+    doubling: float | None
+
+
+def fit(seconds: Mapping[int, float], floor_s: float) -> Slope:
+    """Least squares with weights 1/t^2, so that each K counts by its relative error.
+
+    Raises ValueError below two points.
+    """
+    if len(seconds) < 2:  # noqa: PLR2004  a line needs two points
+        raise ValueError("fit: a slope needs at least two values of K")
+    weights = {k: 1 / t**2 for k, t in seconds.items()}
+    total = sum(weights.values())
+    mean_k = sum(weights[k] * k for k in seconds) / total
+    mean_t = sum(weights[k] * t for k, t in seconds.items()) / total
+    b = sum(weights[k] * (k - mean_k) * (t - mean_t) for k, t in seconds.items()) / sum(
+        weights[k] * (k - mean_k) ** 2 for k in seconds
+    )
+    a = mean_t - b * mean_k
+    largest = max(seconds)
+    half = seconds.get(largest // 2)
+    doubling = None
+    if half is not None and half >= FLOORS_FOR_PROOF * floor_s:
+        doubling = (seconds[largest] - floor_s) / (half - floor_s)
+    return Slope(
+        seconds=dict(seconds),
+        unit_s=b,
+        overhead_s=max(0.0, a),
+        residual=max(abs(a + b * k - t) / t for k, t in seconds.items()),
+        doubling=doubling,
+    )
+
+
+def proves_work(slope: Slope) -> bool | None:
+    """Whether the work doubled with K; None where that can't be told."""
+    if slope.doubling is None:
+        return None
+    return DOUBLING[0] <= slope.doubling <= DOUBLING[1]
+
+
+def ladder_for(unit_s: float, budget_s: float, largest_k: int, rounds: int = ROUNDS) -> list[int]:
+    """The K whose `rounds` timings fit into the budget, at least two of them or none."""
+    chosen: list[int] = []
+    spent = 0.0
+    for k in LADDER:
+        spent += k * unit_s * rounds
+        if k > largest_k or spent > budget_s:
+            break
+        chosen.append(k)
+    return chosen if len(chosen) > 1 else []
+
+
+def measure_slope(
+    workload: Workload,
+    time_once: Callable[[Run], float],
+    *,
+    unit_s: float,
+    floor_s: float,
+    budget_s: float,
+) -> tuple[Slope | None, str]:
+    """(slope, why not). `time_once` gives the seconds of one run of a step.
+
+    Rounds go over all K in turn, so that a disturbance meets each alike, and the best time of
+    each counts. A result that does not prove the work is taken once more with three times the
+    rounds before it is believed.
+    """
+    rounds = ROUNDS
+    ladder = ladder_for(unit_s, budget_s, workload.largest_k, rounds)
+    if not ladder:
+        rounds = 1
+        ladder = ladder_for(unit_s, budget_s, workload.largest_k, rounds)
+    if not ladder:
+        room = workload.largest_k > 1
+        return None, "no time for it" if room else "no memory for more than one unit"
+    slope = fit(_best(workload, time_once, ladder, rounds), floor_s)
+    for k in LONG_LADDER:
+        short = slope.doubling is None or slope.overhead_s > slope.seconds[max(ladder)] / 10
+        if not short or k > workload.largest_k or 2 * k * rounds * unit_s > budget_s:
+            break
+        ladder.append(k)
+        slope = fit(_best(workload, time_once, ladder, rounds), floor_s)
+    if proves_work(slope) is False:
+        again = _best(workload, time_once, ladder, 3 * rounds)
+        slope = fit({k: min(slope.seconds[k], again[k]) for k in ladder}, floor_s)
+    return slope, ""
+
+
+def _best(
+    workload: Workload, time_once: Callable[[Run], float], ladder: Sequence[int], rounds: int
+) -> dict[int, float]:
+    steps = {k: workload.step(k) for k in ladder}
+    best = dict.fromkeys(ladder, float("inf"))
+    for k in ladder:  # first runs of a K allocate its outputs
+        time_once(steps[k])
+    for _ in range(rounds):
+        for k, step in steps.items():
+            best[k] = min(best[k], time_once(step))
+    return best

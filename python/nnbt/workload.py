@@ -1,0 +1,115 @@
+"""Workload: what a builder of METRICS hands over to be timed and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Run = Callable[[], object]
+"""A Step: a callable without arguments that blocks until its work is done."""
+
+
+@dataclass(frozen=True)
+class DataShare:
+    """What arrays hold: shares of their elements from 0 to 1, sampled; `all_finite` of them all."""
+
+    finite: float
+    zero: float
+    denormal: float
+    rms: float
+    all_finite: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The output of the timed step against a reference.
+
+    `error` is the RMS of output minus reference over the RMS of the reference on a sampled
+    block (None where equality is what counts), `worst` the largest error of one element over the
+    same RMS, `typical` the median one, `exact` whether all compared elements are equal (None where rounding is allowed),
+    `distinct` whether the output has a buffer of its own (None where it must not be asked).
+    `compared` says in words what was compared with what.
+    """
+
+    compared: str
+    error: float | None = None
+    worst: float | None = None
+    typical: float = 0.0
+    exact: bool | None = None
+    distinct: bool | None = None
+    inputs: DataShare | None = None
+    outputs: DataShare | None = None
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Allocated and evaluated inputs, with the steps over them.
+
+    `step(k)` is a callable that does k units of work in one evaluation. A timed run is
+    `step(units)`. `unit_work` is the operations or bytes of one unit, in the base unit of the
+    metric. `largest_k` is the largest k whose buffers fit in memory. `check` compares what the
+    latest run left behind with a reference.
+    """
+
+    step: Callable[[int], Run]
+    units: int
+    unit_work: int
+    largest_k: int
+    check: Callable[[], Answer]
+    unit_name: str
+    sizes: Mapping[str, int]
+    mantissa: int | None = None
+    precision: str = ""
+    notes: tuple[str, ...] = ()
+    details: Mapping[str, object] = field(default_factory=dict)
+
+
+def relative_error(output: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
+    """RMS of the difference over the RMS of the reference; NaN if either holds a NaN."""
+    import numpy as np  # noqa: PLC0415  NumPy takes 60 ms to import and --help needs none
+
+    def rms(values: NDArray[np.float64]) -> float:
+        return float(np.sqrt(np.mean(np.square(np.abs(values)))))
+
+    scale = rms(reference)
+    difference = rms(output - reference)
+    if scale == 0:
+        return 0.0 if difference == 0 else float("inf")
+    return difference / scale
+
+
+def element_errors(
+    output: NDArray[np.float64], reference: NDArray[np.float64]
+) -> tuple[float, float]:
+    """(largest, median) difference of one element over the RMS of the reference."""
+    import numpy as np  # noqa: PLC0415
+
+    scale = float(np.sqrt(np.mean(np.square(np.abs(reference)))))
+    differences = np.abs(output - reference)
+    largest, middle = float(np.max(differences)), float(np.median(differences))
+    if scale == 0:
+        return (0.0 if largest == 0 else float("inf")), 0.0
+    return largest / scale, middle / scale
+
+
+def data_share(values: NDArray[np.generic], *, tiny: float, all_finite: bool) -> DataShare:
+    """Shares of finite, zero and denormal elements (0 < |x| < tiny) in a sample."""
+    import numpy as np  # noqa: PLC0415
+
+    magnitude = np.abs(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64))
+    finite = np.isfinite(magnitude)
+    zero = magnitude == 0
+    denormal = (magnitude > 0) & (magnitude < tiny)
+    clean = magnitude[finite]
+    return DataShare(
+        finite=float(np.mean(finite)),
+        zero=float(np.mean(zero)),
+        denormal=float(np.mean(denormal)),
+        rms=float(np.sqrt(np.mean(np.square(clean)))) if clean.size else float("nan"),
+        all_finite=all_finite and bool(finite.all()),
+    )
