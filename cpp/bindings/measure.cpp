@@ -21,6 +21,7 @@ namespace {
 
 using nnbt::Samples;
 using nnbt::Step;
+using Progress = nb::typed<nb::callable, void(std::int64_t, std::int64_t)>;
 
 class PythonStep final : public Step {
  public:
@@ -79,7 +80,7 @@ const char* stop_name(nnbt::StopReason reason) {
 }
 
 Samples measure_step(nb::object step, const nnbt::MeasureOptions& options,
-                     const std::optional<nb::callable>& on_progress) {
+                     const std::optional<Progress>& on_progress) {
   std::vector<std::unique_ptr<nnbt::Probe>> probes;
   for (const nnbt::ProbeRow& row : nnbt::probe_table()) {
     if (auto probe = row.make()) probes.push_back(std::move(probe));
@@ -147,7 +148,7 @@ void add_measure(nb::module_& m) {
       "measure",
       [](nb::object step, std::int64_t warmup, std::int64_t runs, std::int64_t min_runs,
          std::int64_t max_runs, double budget_s, double relative_interval,
-         const std::optional<nb::callable>& on_progress) {
+         const std::optional<Progress>& on_progress) {
         return measure_step(std::move(step),
                             {warmup, runs, min_runs, max_runs, budget_s, relative_interval},
                             on_progress);
