@@ -27,7 +27,12 @@ double median(std::span<const std::int64_t> samples_ns);
 std::optional<Interval> median_interval(std::span<const std::int64_t> samples_ns,
                                         double confidence = 0.95);
 
-// Linear-interpolation quantile (type 7, NumPy's default) for q in [0, 1]. NaN for no samples.
+// Half the width of that interval over the median. Infinity where the samples are too few for the
+// confidence: below 6 for 0.95.
+double relative_half_width(std::span<const std::int64_t> samples_ns, double confidence = 0.95);
+
+// Linear-interpolation quantile (type 7, NumPy's default). NaN for no samples; throws
+// std::invalid_argument for q outside [0, 1].
 double quantile(std::span<const std::int64_t> samples_ns, double q);
 
 // Median absolute deviation from the median, unscaled. NaN for no samples.

@@ -14,4 +14,10 @@ class Step {
   virtual void run() = 0;
 };
 
+// No work: its time is what the loop and the clock cost.
+class EmptyStep final : public Step {
+ public:
+  void run() override {}
+};
+
 }  // namespace nnbt

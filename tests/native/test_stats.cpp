@@ -1,0 +1,98 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "stats.h"
+
+namespace {
+
+// 1, 2, ..., n: an order statistic is then its own rank, counted from 1.
+std::vector<std::int64_t> ranks(std::size_t n) {
+  std::vector<std::int64_t> values(n);
+  std::iota(values.begin(), values.end(), 1);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("median of odd, even, single and no samples") {
+  CHECK(nnbt::median(std::vector<std::int64_t>{3, 1, 2}) == 2.0);
+  CHECK(nnbt::median(std::vector<std::int64_t>{4, 1, 2, 3}) == 2.5);
+  CHECK(nnbt::median(std::vector<std::int64_t>{7}) == 7.0);
+  CHECK(std::isnan(nnbt::median({})));
+}
+
+TEST_CASE("quantile interpolates between neighbours") {
+  const std::vector<std::int64_t> samples{40, 10, 30, 20};
+  CHECK(nnbt::quantile(samples, 0.0) == 10.0);
+  CHECK(nnbt::quantile(samples, 1.0) == 40.0);
+  CHECK(nnbt::quantile(samples, 0.25) == doctest::Approx(17.5));
+  CHECK(nnbt::quantile(samples, 0.9) == doctest::Approx(37.0));
+}
+
+TEST_CASE("quantile refuses what is no share") {
+  const std::vector<std::int64_t> samples{1, 2};
+  for (const double q : {-0.1, 1.1, std::nan("")}) {
+    CHECK_THROWS_AS(nnbt::quantile(samples, q), std::invalid_argument);
+  }
+}
+
+TEST_CASE("median absolute deviation keeps the half nanosecond") {
+  CHECK(nnbt::median_absolute_deviation(std::vector<std::int64_t>{1, 2, 3, 4, 100}) == 1.0);
+  CHECK(nnbt::median_absolute_deviation(std::vector<std::int64_t>{1, 2, 3, 4}) == 1.0);
+  CHECK(nnbt::median_absolute_deviation(std::vector<std::int64_t>{1, 2}) == 0.5);
+  CHECK(std::isnan(nnbt::median_absolute_deviation({})));
+}
+
+TEST_CASE("no interval below five samples") {
+  CHECK_FALSE(nnbt::median_interval(ranks(4)).has_value());
+  CHECK(nnbt::median_interval(ranks(5)).has_value());
+}
+
+// Ranks and coverages of the exact binomial: 1 - 2 P(B(n, 1/2) < low).
+TEST_CASE("interval ranks for 95 % are those of the binomial distribution") {
+  struct Row {
+    std::size_t n;
+    double low;
+    double coverage;
+  };
+  for (const Row& row : {Row{5, 1, 0.9375}, Row{6, 1, 0.96875}, Row{8, 1, 0.9921875},
+                         Row{9, 2, 0.9609375}, Row{10, 2, 0.978515625}, Row{20, 6, 0.958610534668},
+                         Row{50, 18, 0.967160862435}, Row{100, 40, 0.964799799782}}) {
+    CAPTURE(row.n);
+    const auto interval = nnbt::median_interval(ranks(row.n));
+    REQUIRE(interval.has_value());
+    CHECK(interval->low_ns == row.low);
+    CHECK(interval->high_ns == static_cast<double>(row.n) + 1 - row.low);
+    CHECK(interval->coverage == doctest::Approx(row.coverage).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("another confidence takes other ranks") {
+  const auto narrow = nnbt::median_interval(ranks(100), 0.5);
+  const auto wide = nnbt::median_interval(ranks(100), 0.99);
+  REQUIRE(narrow.has_value());
+  REQUIRE(wide.has_value());
+  CHECK(narrow->low_ns == 47.0);
+  CHECK(wide->low_ns == 37.0);
+}
+
+TEST_CASE("a million samples: the tail that is not summed does not count") {
+  const auto interval = nnbt::median_interval(ranks(1'000'000));
+  REQUIRE(interval.has_value());
+  CHECK(interval->low_ns == 499'020.0);
+  CHECK(interval->coverage == doctest::Approx(0.95).epsilon(1e-4));
+}
+
+TEST_CASE("relative half-width is of the interval, over the median") {
+  // Ranks 2 and 8 of 9 with a median of 104.
+  const std::vector<std::int64_t> samples{1, 102, 103, 103, 104, 105, 105, 106, 999};
+  CHECK(nnbt::relative_half_width(samples) == doctest::Approx(2.0 / 104));
+  CHECK(std::isinf(nnbt::relative_half_width(std::vector<std::int64_t>{1, 1, 1, 1, 1})));
+  CHECK(nnbt::relative_half_width(std::vector<std::int64_t>{0, 0, 0, 0, 0, 0}) == 0.0);
+  CHECK(std::isinf(nnbt::relative_half_width(std::vector<std::int64_t>{0, 0, 0, 0, 0, 9})));
+}

@@ -1,0 +1,279 @@
+"""nnbt._mlx: which libmlx.so is taken, and what a user reads where none fits."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import threading
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from fake_site import LIBRARY, Site
+from nnbt import _mlx, _native
+from nnbt._native import Unsupported
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="on macOS one MLX serves all machines")
+
+MATMUL = """
+import json
+from nnbt import _mlx
+mx = _mlx.core()
+a = mx.array([[1.0, 2.0], [3.0, 4.0]])
+print(json.dumps([_mlx.backend(), (a @ a).tolist()]))
+"""
+REFUSAL = """
+import json
+from nnbt import _mlx
+from nnbt._native import Unsupported
+try:
+    _mlx.core()
+except Unsupported as error:
+    print(json.dumps(str(error)))
+"""
+PRODUCT = ["cpu", [[7.0, 10.0], [15.0, 22.0]]]
+CPU_LIBRARY = Path(_native.__file__).parent / "_mlx_cpu" / LIBRARY
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path / "site-packages")
+
+
+def refusal(site: Site) -> str:
+    text = site.answer(REFUSAL)
+    assert isinstance(text, str)
+    assert "\n" not in text
+    return text
+
+
+# Where it works
+
+
+@linux
+def test_without_a_driver_the_bundled_library_multiplies(site: Site) -> None:
+    site.add_mlx()
+    site.add_cuda()
+    assert site.answer(MATMUL) == PRODUCT
+
+
+@linux
+def test_without_a_driver_mlx_cuda_need_not_be_there(site: Site) -> None:
+    site.add_mlx()
+    assert site.answer(MATMUL) == PRODUCT
+
+
+@linux
+def test_without_a_driver_a_foreign_mlx_cpu_does_no_harm(site: Site) -> None:
+    site.add_mlx(library=CPU_LIBRARY)
+    site.add_cuda()
+    site.add_distribution("mlx-cpu", version("mlx"))
+    assert site.answer(MATMUL) == PRODUCT
+
+
+@linux
+def test_with_a_driver_mlx_cpu_alone_was_chosen_by_hand(site: Site) -> None:
+    site.add_mlx(library=CPU_LIBRARY)
+    shutil.copytree(site.bundle / "mlx_cpu.libs", site.root / "mlx_cpu.libs")
+    site.add_distribution("mlx-cpu", version("mlx"))
+    site.add_driver()
+    assert site.answer(MATMUL) == PRODUCT
+
+
+@linux
+def test_a_driver_without_a_device_counts_as_none(site: Site) -> None:
+    site.add_mlx()
+    site.add_cuda()
+    site.add_driver(init=100)
+    assert site.answer(MATMUL) == PRODUCT
+
+
+@linux
+def test_after_the_users_own_import_failed(site: Site) -> None:
+    site.add_mlx()
+    site.add_cuda()
+    first = "try:\n    import mlx.core\n    raise SystemExit(3)\nexcept ImportError:\n    pass\n"
+    assert site.answer(first + MATMUL) == PRODUCT
+
+
+@linux
+def test_the_users_own_import_is_taken(site: Site) -> None:
+    site.add_mlx()
+    assert site.answer(
+        "import ctypes, json\n"
+        f"ctypes.CDLL({str(site.bundle / LIBRARY)!r}, mode=ctypes.RTLD_GLOBAL)\n"
+        "import mlx.core\nfrom nnbt import _mlx\n"
+        "print(json.dumps(_mlx.core() is mlx.core))"
+    )
+
+
+def test_threads_get_one_module() -> None:
+    found: list[object] = []
+    threads = [threading.Thread(target=lambda: found.append(_mlx.core())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert len(set(map(id, found))) == 1
+
+
+@linux
+def test_versions_do_not_import_mlx(site: Site) -> None:
+    site.add_mlx()
+    site.add_cuda()
+    answer = site.answer(
+        "import json, sys\nfrom nnbt import _mlx\n"
+        "print(json.dumps([_mlx.versions(), 'mlx.core' in sys.modules]))"
+    )
+    mlx = version("mlx")
+    assert answer == [{"mlx": mlx, "mlx-cuda-13": mlx, "bundled-cpu": mlx}, False]
+
+
+# Where it does not
+
+
+@linux
+def test_mlx_not_installed(site: Site) -> None:
+    assert refusal(site) == f"MLX is not installed: pip install mlx=={version('mlx')}"
+
+
+@linux
+def test_bindings_missing_beside_their_library(site: Site) -> None:
+    site.add_mlx()
+    site.add_cuda()
+    next((site.root / "mlx").glob("core.*.so")).unlink()
+    assert re.fullmatch(
+        r"The installed MLX has no extension module for Python 3\.\d+: "
+        r"pip install --force-reinstall --no-deps mlx==[\d.]+",
+        refusal(site),
+    )
+
+
+@linux
+def test_mlx_of_another_version(site: Site) -> None:
+    site.add_mlx("0.31.0")
+    ours = version("mlx")
+    assert refusal(site) == (
+        f"mlx 0.31.0 is installed, and nnbt carries the CPU library of {ours}: "
+        f"pip install mlx=={ours} mlx-cuda-13=={ours}"
+    )
+
+
+@linux
+@pytest.mark.parametrize("kept", [0, 50, 4096, 10_000_000])
+def test_bundled_library_cut_short(site: Site, kept: int) -> None:
+    site.add_mlx()
+    site.replace(site.bundle / LIBRARY, CPU_LIBRARY.read_bytes()[:kept])
+    text = refusal(site)
+    assert text.startswith("nnbt's own copy of MLX's CPU library")
+    assert "a file is missing or cut short" in text
+    assert text.endswith("pip install --force-reinstall --no-deps nn-backend-test")
+
+
+@linux
+@pytest.mark.parametrize("name", ["VERSION", str(LIBRARY), "mlx_cpu.libs"])
+def test_bundled_file_missing(site: Site, name: str) -> None:
+    site.add_mlx()
+    path = site.bundle / name
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    text = refusal(site)
+    assert "can't be loaded" in text
+    assert text.endswith("pip install --force-reinstall --no-deps nn-backend-test")
+
+
+@linux
+def test_foreign_mlx_cpu_where_a_gpu_is(site: Site) -> None:
+    site.add_mlx(library=CPU_LIBRARY)
+    site.add_cuda()
+    site.add_distribution("mlx-cpu", version("mlx"))
+    site.add_driver()
+    assert refusal(site) == (
+        f"{site.root / LIBRARY} is not the file of mlx-cuda-13, since mlx-cpu owns the same path: "
+        "pip uninstall -y mlx-cpu && pip install --force-reinstall --no-deps "
+        f"mlx-cuda-13=={version('mlx')}"
+    )
+
+
+@linux
+def test_libmlx_removed_where_a_gpu_is(site: Site) -> None:
+    site.add_mlx()
+    site.add_cuda()
+    (site.root / LIBRARY).unlink()
+    site.add_driver()
+    assert "is not the file of mlx-cuda-13: pip install --force-reinstall" in refusal(site)
+
+
+@linux
+def test_mlx_cuda_12_instead(site: Site) -> None:
+    site.add_mlx()
+    site.add_distribution("mlx-cuda-12", version("mlx"))
+    site.add_driver()
+    ours = version("mlx")
+    assert refusal(site) == (
+        "mlx-cuda-12 is installed, and nnbt needs mlx-cuda-13 on this machine: pip uninstall -y "
+        f"mlx-cuda-12 && pip install --force-reinstall mlx=={ours} mlx-cuda-13=={ours}"
+    )
+
+
+@linux
+def test_gpu_without_mlx_cuda(site: Site) -> None:
+    site.add_mlx()
+    site.add_driver()
+    assert refusal(site).endswith(f"is not installed: pip install mlx-cuda-13=={version('mlx')}")
+
+
+@linux
+def test_mlx_and_mlx_cuda_of_two_versions(site: Site) -> None:
+    site.add_mlx("0.31.0")
+    site.add_cuda()
+    site.add_driver()
+    assert f"mlx 0.31.0 and mlx-cuda-13 {version('mlx')} do not fit: pip install" in refusal(site)
+
+
+@linux
+def test_nvidia_wheels_missing_where_a_gpu_is(site: Site) -> None:
+    site.add_mlx()
+    site.add_cuda()
+    site.add_driver()
+    text = refusal(site)
+    assert text.startswith("libcublasLt.so.13, which MLX needs on an NVIDIA GPU, can't be loaded")
+    assert text.endswith("pip install --force-reinstall --no-deps nvidia-cublas")
+
+
+@linux
+def test_mlx_that_does_not_load(site: Site) -> None:
+    site.add_mlx()
+    site.replace(next((site.root / "mlx").glob("core.*.so")), b"not a library")
+    assert re.fullmatch(r"MLX [\d.]+ can't be loaded \(.*\): pip install .*", refusal(site))
+
+
+@pytest.mark.parametrize("here", [("Darwin", "x86_64"), ("Windows", "AMD64"), ("Linux", "riscv64")])
+def test_platform_without_mlx(monkeypatch: pytest.MonkeyPatch, here: tuple[str, str]) -> None:
+    monkeypatch.setattr("platform.system", lambda: here[0])
+    monkeypatch.setattr("platform.machine", lambda: here[1])
+    monkeypatch.delitem(sys.modules, "mlx.core", raising=False)
+    _mlx._import.cache_clear()
+    with pytest.raises(Unsupported, match=f"MLX does not run on {here[0]} {here[1]}: use Linux"):
+        _mlx.core()
+
+
+@linux
+def test_package_works_with_mlx_unimportable(site: Site) -> None:
+    code = """
+import importlib, json, pkgutil, sys
+sys.modules["mlx"] = sys.modules["mlx.core"] = None
+import nnbt
+names = [m.name for m in pkgutil.iter_modules(nnbt.__path__) if m.name != "__main__"]
+for name in names:
+    importlib.import_module(f"nnbt.{name}")
+print(json.dumps(names))
+"""
+    names = site.answer(code)
+    assert isinstance(names, list)
+    assert {"_mlx", "_nvidia", "_nvml", "machine", "_native"} <= set(names)
