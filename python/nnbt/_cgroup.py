@@ -54,7 +54,7 @@ def cpu_quota(root: Path = Path("/")) -> float | None:
     quotas = []
     for folder in _folders(root, _V2.mounts, ""):
         fields = _read(folder / "cpu.max").split()
-        if len(fields) == 2 and fields[0] != "max":  # noqa: PLR2004 - quota and period
+        if len(fields) == 2 and fields[0] != "max":
             quotas.append(int(fields[0]) / int(fields[1]))
     for folder in _folders(root, ("sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct"), "cpu"):
         quota = _number(folder / "cpu.cfs_quota_us")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nnbt.plan import Options
 from nnbt.runner import Listener, execute
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nnbt.result import Run
-    from nnbt.runner import Measure
+    from nnbt.workload import Measure
 
 
 def _several(value: str | Sequence[str]) -> tuple[str, ...]:

@@ -6,13 +6,14 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from nnbt.result import Run
 
 _NUMBER = re.compile(r"-?\d")
@@ -21,7 +22,7 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 
-class _Number(click.ParamType):
+class _Number(click.ParamType[Any]):
     """A whole or decimal number, refused by a sentence that shows a right one."""
 
     def __init__(self, kind: type[int] | type[float], example: str) -> None:
@@ -77,7 +78,7 @@ def _is_value(arg: str) -> bool:
 
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value:
-        from importlib.metadata import version  # noqa: PLC0415
+        from importlib.metadata import version
 
         click.echo(f"nnbt {version('nn-backend-test')}")
         ctx.exit()
@@ -95,25 +96,137 @@ def _deprecated_streams(
 _COUNT = _Number(int, "8")
 
 _OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
-    click.option("--metric", "metrics", multiple=True, default=("bandwidth",), show_default=True, metavar="NAME", help="bandwidth, flops or flops_graph; repeatable."),  # noqa: E501
-    click.option("--device", default="auto", show_default=True, metavar="NAME", help="auto, cpu, gpu, or hybrid (bandwidth only: CPU and GPU together)."),  # noqa: E501
-    click.option("--engine", "engines", multiple=True, default=("mlx",), show_default=True, metavar="NAME", help="What does the work; repeatable."),  # noqa: E501
-    click.option("--sizes", multiple=True, type=_Number(int, "1024 2048"), default=(1024, 2048, 4096), show_default="1024 2048 4096", metavar="N ...", help="Sizes of the n x n matrices, separated by spaces."),  # noqa: E501
-    click.option("--dtype", "dtypes", multiple=True, default=("float32",), show_default=True, metavar="NAME", help="float16/32/64, bfloat16, complex64, int8..int64, uint8..uint64, bool, q2 q3 q4 q5 q6 q8, mxfp4, mxfp8, nvfp4; repeatable."),  # noqa: E501
-    click.option("--op", default=None, metavar="NAME", help="Bandwidth operation: copy or add.  [default: copy; add on CUDA]"),  # noqa: E501
-    click.option("--data", multiple=True, default=("normal",), show_default=True, metavar="NAME", help="What the inputs hold: normal, uniform, zeros, ones, sparse50, nan; repeatable."),  # noqa: E501
-    click.option("--tf32", default="default", show_default=True, metavar="MODE", help="float32 products on GPUs with TF32: on, off or default (MLX's choice)."),  # noqa: E501
-    click.option("--graph-steps", type=_COUNT, default=4, show_default=True, metavar="N", help="Products in one evaluation of flops_graph."),  # noqa: E501
-    click.option("--warmup", type=_COUNT, default=2, show_default=True, metavar="N", help="Runs before timing, at least; 0 for none."),  # noqa: E501
-    click.option("--runs", type=_COUNT, default=None, metavar="N", help="Exactly N timed runs.  [default: until the median is known to 1 %, at least 5]"),  # noqa: E501
-    click.option("--max-seconds", type=_Number(float, "3"), default=3.0, show_default=True, metavar="S", help="Time budget of a case without --runs."),  # noqa: E501
-    click.option("--cpu-workers", type=_COUNT, default=0, show_default=True, metavar="N", help="Limit of CPU parallelism, one MLX stream each (0: all CPUs)."),  # noqa: E501
-    click.option("--cpu-streams", type=_COUNT, default=None, hidden=True, expose_value=False, callback=_deprecated_streams, metavar="N"),  # noqa: E501
+    click.option(
+        "--metric",
+        "metrics",
+        multiple=True,
+        default=("bandwidth",),
+        show_default=True,
+        metavar="NAME",
+        help="bandwidth, flops or flops_graph; repeatable.",
+    ),
+    click.option(
+        "--device",
+        default="auto",
+        show_default=True,
+        metavar="NAME",
+        help="auto, cpu, gpu, or hybrid (bandwidth only: CPU and GPU together).",
+    ),
+    click.option(
+        "--engine",
+        "engines",
+        multiple=True,
+        default=("mlx",),
+        show_default=True,
+        metavar="NAME",
+        help="What does the work; repeatable.",
+    ),
+    click.option(
+        "--sizes",
+        multiple=True,
+        type=_Number(int, "1024 2048"),
+        default=(1024, 2048, 4096),
+        show_default="1024 2048 4096",
+        metavar="N ...",
+        help="Sizes of the n x n matrices, separated by spaces.",
+    ),
+    click.option(
+        "--dtype",
+        "dtypes",
+        multiple=True,
+        default=("float32",),
+        show_default=True,
+        metavar="NAME",
+        help="A type of MLX (float32, bfloat16, int8, complex64, ...) or quantised: "
+        "q2 q3 q4 q5 q6 q8 mxfp4 mxfp8 nvfp4; repeatable.",
+    ),
+    click.option(
+        "--op",
+        default=None,
+        metavar="NAME",
+        help="Bandwidth operation: copy or add.  [default: copy; add on CUDA]",
+    ),
+    click.option(
+        "--data",
+        multiple=True,
+        default=("normal",),
+        show_default=True,
+        metavar="NAME",
+        help="What the inputs hold: normal, uniform, zeros, ones, sparse50, nan; repeatable.",
+    ),
+    click.option(
+        "--tf32",
+        default="default",
+        show_default=True,
+        metavar="MODE",
+        help="float32 products on GPUs with TF32: on, off or default (MLX's choice).",
+    ),
+    click.option(
+        "--graph-steps",
+        type=_COUNT,
+        default=4,
+        show_default=True,
+        metavar="N",
+        help="Products in one evaluation of flops_graph.",
+    ),
+    click.option(
+        "--warmup",
+        type=_COUNT,
+        default=2,
+        show_default=True,
+        metavar="N",
+        help="Runs before timing, at least; 0 for none.",
+    ),
+    click.option(
+        "--runs",
+        type=_COUNT,
+        default=None,
+        metavar="N",
+        help="Exactly N timed runs.  [default: until the median is known to 1 %, at least 5]",
+    ),
+    click.option(
+        "--max-seconds",
+        type=_Number(float, "3"),
+        default=3.0,
+        show_default=True,
+        metavar="S",
+        help="Time budget of a case without --runs.",
+    ),
+    click.option(
+        "--cpu-workers",
+        type=_COUNT,
+        default=0,
+        show_default=True,
+        metavar="N",
+        help="Limit of CPU parallelism, one MLX stream each (0: all CPUs).",
+    ),
+    click.option(
+        "--cpu-streams",
+        type=_COUNT,
+        default=None,
+        hidden=True,
+        expose_value=False,
+        callback=_deprecated_streams,
+        metavar="N",
+    ),
     click.option("--csv", "csv_path", default=None, metavar="PATH", help="Write all rows as CSV."),
-    click.option("--json", "json_path", default=None, metavar="PATH", help="Write everything, each sample included, as JSON."),  # noqa: E501
+    click.option(
+        "--json",
+        "json_path",
+        default=None,
+        metavar="PATH",
+        help="Write everything, each sample included, as JSON.",
+    ),
     click.option("--no-checks", is_flag=True, help="Time only: no answer check, no slope."),
     click.option("--no-fail", is_flag=True, help="Exit with 0 even if a row is INVALID or ERROR."),
-    click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version and exit."),  # noqa: E501
+    click.option(
+        "--version",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_version,
+        help="Print the version and exit.",
+    ),
 )
 
 
@@ -130,14 +243,14 @@ def _with_options(function: Callable[..., Any]) -> Callable[..., Any]:
 )
 @_with_options
 @click.pass_context
-def cli(ctx: click.Context, **values: Any) -> None:
+def cli(ctx: click.Context, /, **values: Any) -> None:
     """Measure memory bandwidth and matrix throughput, and say which numbers to believe.
 
     Without a command, runs the benchmark: bandwidth on the best device that is there.
     """
     if ctx.invoked_subcommand is not None:
         return
-    from nnbt.plan import Options  # noqa: PLC0415  --help needs none of this
+    from nnbt.plan import Options
 
     streams = ctx.ensure_object(dict).get("cpu_streams")
     options = Options(
@@ -166,8 +279,8 @@ class Files:
     """Where the results of a run are written, after each case; checked before the first."""
 
     def __init__(self, csv_path: str | None, json_path: str | None) -> None:
-        from nnbt.columns import csv_text  # noqa: PLC0415
-        from nnbt.result import check_writable  # noqa: PLC0415
+        from nnbt.columns import csv_text
+        from nnbt.result import check_writable
 
         self._writers: list[tuple[Path, Callable[[Run], str]]] = []
         if csv_path is not None:
@@ -185,7 +298,7 @@ class Files:
 
     def write(self, run: Run) -> None:
         """Writes every file anew."""
-        from nnbt.result import write_beside  # noqa: PLC0415
+        from nnbt.result import write_beside
 
         for path, text in self._writers:
             try:
@@ -197,8 +310,8 @@ class Files:
 
 def measure_and_print(options: Any, files: Files) -> Run:
     """The main job: runs, prints and writes; Ctrl-C keeps what is finished."""
-    from nnbt.progress import Console  # noqa: PLC0415
-    from nnbt.runner import execute  # noqa: PLC0415
+    from nnbt.progress import Console
+    from nnbt.runner import execute
 
     class Writing(Console):
         """Writes the files after each case, before anything is printed."""
@@ -221,10 +334,17 @@ def measure_and_print(options: Any, files: Files) -> Run:
 
 @cli.command()
 @click.argument("topic", required=False, default=None)
-@click.option("--explain", is_flag=False, flag_value="all", default=None, metavar="[TOPIC]", help="Print a table in words: formulas, checks, columns, dtypes, devices, data, probes.")  # noqa: E501
+@click.option(
+    "--explain",
+    is_flag=False,
+    flag_value="all",
+    default=None,
+    metavar="[TOPIC]",
+    help="Print a table in words: formulas, checks, columns, dtypes, devices, data, probes.",
+)
 def info(topic: str | None, explain: str | None) -> None:
     """Say what each device can do and, where it can't, the command that would change it."""
-    from nnbt import info as facts  # noqa: PLC0415
+    from nnbt import info as facts
 
     if explain is not None:
         click.echo(facts.explain(topic or explain))
@@ -253,7 +373,7 @@ def _run(args: list[str]) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except RuntimeError as error:
-        from nnbt._native import Unsupported  # noqa: PLC0415
+        from nnbt._native import Unsupported
 
         if not isinstance(error, Unsupported):
             raise

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from nnbt.result import Result
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nnbt.result import Result
 
 MIB = 2**20
 Value = float | int | str | None
@@ -169,9 +172,9 @@ def number(value: float) -> str:
     if value == 0:
         return "0"
     magnitude = math.floor(math.log10(abs(value)))
-    if magnitude >= 3:  # noqa: PLR2004  from 1000 on no decimals
+    if magnitude >= 3:
         return f"{value:.0f}"
-    if magnitude >= -3:  # noqa: PLR2004  below 0.001 an exponent is shorter
+    if magnitude >= -3:
         return f"{value:.{min(6, 3 - magnitude)}f}"
     return f"{value:.3e}"
 
@@ -192,7 +195,7 @@ def shown(column: Column, value: Value) -> str:
 def chosen(rows: Sequence[Result]) -> list[Column]:
     """Columns for a terminal table of these rows: those that hold a value; G or T, not both."""
     best = max((row.rate or 0 for row in rows), default=0)
-    skip = "T" if best < 1e12 else "G"  # noqa: PLR2004  tera from 1e12 on
+    skip = "T" if best < 1e12 else "G"
     columns = []
     for column in COLUMNS:
         if column.rank is None or all(column.value(row) in (None, "") for row in rows):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from nnbt import _mlx, _native
 from nnbt._native import Unsupported
 from nnbt.devices import DEVICES
 from nnbt.machine import machine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 
 def _lines(rows: Iterable[tuple[str, str]], indent: str = "  ") -> str:
@@ -33,7 +36,7 @@ def _gib(size: int | None) -> str:
 
 def overview() -> str:
     """Machine, libraries and devices, without importing MLX."""
-    from importlib.metadata import version  # noqa: PLC0415
+    from importlib.metadata import version
 
     here = machine()
     versions = _mlx.versions()
@@ -62,7 +65,7 @@ def overview() -> str:
 
 
 def _formulas() -> str:
-    from nnbt.metrics import METRICS  # noqa: PLC0415
+    from nnbt.metrics import METRICS
 
     parts = []
     for metric in METRICS.values():
@@ -73,7 +76,7 @@ def _formulas() -> str:
 
 
 def _checks() -> str:
-    from nnbt.judge import CHECKS  # noqa: PLC0415
+    from nnbt.judge import CHECKS
 
     parts = []
     for check in CHECKS:
@@ -87,19 +90,19 @@ def _checks() -> str:
 
 
 def _columns() -> str:
-    from nnbt.columns import COLUMNS  # noqa: PLC0415
+    from nnbt.columns import COLUMNS
 
     return _lines((column.key, column.explain) for column in COLUMNS)
 
 
 def _dtypes() -> str:
-    from nnbt.dtypes import DTYPES  # noqa: PLC0415
+    from nnbt.dtypes import DTYPES
 
     return _lines((row.token, f"{row.family.short}; {row.explain}") for row in DTYPES.values())
 
 
 def _devices() -> str:
-    from nnbt.metrics import METRICS  # noqa: PLC0415
+    from nnbt.metrics import METRICS
 
     rows = []
     for name, device in DEVICES.items():
@@ -114,7 +117,7 @@ def _devices() -> str:
 
 
 def _data() -> str:
-    from nnbt.mlx_data import DATA  # noqa: PLC0415
+    from nnbt.mlx_data import DATA
 
     return _lines(DATA.items())
 

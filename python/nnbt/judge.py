@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from nnbt import _native
 from nnbt.result import Case, Reason, VerdictName
 from nnbt.slope import DOUBLING, Slope
-from nnbt.stats import Summary
-from nnbt.workload import Answer, DataShare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nnbt.stats import Summary
+    from nnbt.workload import Answer, DataShare
 
 Severity = Literal["note", "suspect", "invalid"]
 
@@ -28,9 +31,12 @@ MODES_DISTANCE = 0.25
 MODES_VARIANCE = 0.9
 CEILING_SUSPECT = 1.02
 CEILING_INVALID = 1.20
+OVERLAP_LEAST = 0.9
 STEAL_SHARE = 0.10
-SWITCHES_PER_SECOND = 500
-NOISE_SECONDS = 0.05
+OTHER_SHARE = 0.25
+SWITCHES_PER_SECOND = 20
+NOISE_SECONDS = 0.1
+"""Shorter windows than this are below the ticks (10 ms) that processor time is counted in."""
 ZERO_SHARE = 0.5
 DENORMAL_SHARE = 0.01
 RMS_FACTOR = 100.0
@@ -73,6 +79,7 @@ class Evidence:
     resident_bytes: int = 0
     readings: Mapping[str, float] = field(default_factory=dict)
     ceiling: Ceiling | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,19 +106,29 @@ def expected_bits(mantissa: int, inner: int) -> float:
 
     16-bit types are summed in float32, so their output rounding is what is left.
     """
-    summed = 53 if mantissa > 24 else 24  # noqa: PLR2004  mantissas of float64 and float32
+    summed = 53 if mantissa > 24 else 24
     return min(float(mantissa), summed - 0.5 * math.log2(max(1, inner)))
 
 
 def _slope(e: Evidence) -> str | None:
     if e.slope is None or e.slope.doubling is None:
         return None
-    if DOUBLING[0] <= e.slope.doubling <= DOUBLING[1]:
+    if e.slope.doubling >= DOUBLING[0]:
         return None
     largest = max(e.slope.seconds)
     return (
         f"{largest} units of work took {e.slope.doubling:.2f} times as long as {largest // 2}: "
         "work was merged, cached or skipped, so the rate is not a rate of this work."
+    )
+
+
+def _superlinear(e: Evidence) -> str | None:
+    if e.slope is None or e.slope.doubling is None or e.slope.doubling <= DOUBLING[1]:
+        return None
+    largest = max(e.slope.seconds)
+    return (
+        f"{largest} units of work took {e.slope.doubling:.2f} times as long as {largest // 2}: "
+        "the machine slows down under longer work, so neither rate holds for both."
     )
 
 
@@ -340,16 +357,27 @@ def _ceiling(e: Evidence, low: float, high: float) -> str | None:
     return f"The rate is {share:.0%} of what the device can do ({e.ceiling.source})."
 
 
-def _steal(e: Evidence) -> str | None:
+def _neighbour(e: Evidence) -> str | None:
     if e.window_s < NOISE_SECONDS:
         return None
     steal = e.readings.get("steal_time", 0.0) / e.window_s
+    other = e.readings.get("other_cpu_time", 0.0) / e.window_s
     switches = e.readings.get("involuntary_switches", 0.0) / e.window_s
     if steal > STEAL_SHARE:
         return f"The host gave {steal:.0%} of a processor's time to other guests meanwhile."
-    if switches > SWITCHES_PER_SECOND:
-        return f"Other processes took the processor {switches:.0f} times a second meanwhile."
+    if other > OTHER_SHARE and switches > SWITCHES_PER_SECOND:
+        return (
+            f"Other processes used {other:.0%} of a processor meanwhile and interrupted this one "
+            f"{switches:.0f} times a second."
+        )
     return None
+
+
+def _overlap(e: Evidence) -> str | None:
+    share = e.details.get("hybrid", {}).get("overlap")
+    if share is None or share >= OVERLAP_LEAST:
+        return None
+    return f"CPU and GPU were busy together in {share:.0%} of the window only."
 
 
 def _few(e: Evidence) -> str | None:
@@ -370,20 +398,24 @@ def _cache(e: Evidence) -> str | None:
     )
 
 
-def _row(code: str, severity: Severity, looks_at: str, threshold: str, hazard: str, test: Callable[[Evidence], str | None]) -> Check:  # noqa: E501
-    return Check(code, severity, looks_at, threshold, hazard, test)
-
-
 CHECKS: tuple[Check, ...] = (
-    _row(
+    Check(
         "WORK_NOT_DONE",
         "invalid",
         "time of K = 1, 2, 4, 8 units of work in one evaluation",
-        f"doubling K multiplies the time by {DOUBLING[0]} to {DOUBLING[1]}",
+        f"doubling K multiplies the time by at least {DOUBLING[0]} at the largest K",
         "lazy libraries merge equal sub-graphs, cache results or skip unread outputs",
         _slope,
     ),
-    _row(
+    Check(
+        "SUPERLINEAR",
+        "suspect",
+        "time of K = 1, 2, 4, 8 units of work in one evaluation",
+        f"doubling K multiplies the time by at most {DOUBLING[1]} at the largest K",
+        "short bursts on full clocks or in caches, that longer work does not get",
+        _superlinear,
+    ),
+    Check(
         "SLOPE_UNKNOWN",
         "note",
         "whether the slope could be taken",
@@ -391,7 +423,7 @@ CHECKS: tuple[Check, ...] = (
         "one-point timing can't tell work from overhead",
         _slope_missing,
     ),
-    _row(
+    Check(
         "WRONG_ANSWER",
         "invalid",
         "a sampled block (bandwidth: every byte) against NumPy in float64",
@@ -400,7 +432,7 @@ CHECKS: tuple[Check, ...] = (
         "a kernel that computes something else is often faster",
         _wrong,
     ),
-    _row(
+    Check(
         "REDUCED_PRECISION",
         "suspect",
         "right bits of the output",
@@ -408,7 +440,7 @@ CHECKS: tuple[Check, ...] = (
         "float32 silently computed as TF32 or bfloat16",
         _precision,
     ),
-    _row(
+    Check(
         "NON_FINITE",
         "invalid",
         "every element of inputs and outputs",
@@ -416,7 +448,7 @@ CHECKS: tuple[Check, ...] = (
         "overflowed chains compute on NaN, at 63 % of the power of real data on an H200",
         _non_finite,
     ),
-    _row(
+    Check(
         "DEGENERATE_DATA",
         "suspect",
         "share of zero and denormal elements in a sample of inputs and outputs",
@@ -424,7 +456,7 @@ CHECKS: tuple[Check, ...] = (
         "zeros run 21 % faster than random data on an H200; some engines skip them",
         _zeros,
     ),
-    _row(
+    Check(
         "NON_RANDOM_DATA",
         "suspect",
         "--data",
@@ -432,7 +464,7 @@ CHECKS: tuple[Check, ...] = (
         "the rate is not that of real data",
         _data,
     ),
-    _row(
+    Check(
         "CHAIN_CHANGES_SIZE",
         "suspect",
         "RMS of the last output of flops_graph over that of its input",
@@ -440,7 +472,7 @@ CHECKS: tuple[Check, ...] = (
         "a chain that grows overflows, one that shrinks underflows",
         _growth,
     ),
-    _row(
+    Check(
         "ALIAS",
         "invalid",
         "memory in use before and after one run",
@@ -448,7 +480,7 @@ CHECKS: tuple[Check, ...] = (
         "a 'copy' that shares its input's buffer 'moves' 77,000 GB/s",
         _alias,
     ),
-    _row(
+    Check(
         "PAGE_FAULTS",
         "suspect",
         "minor page faults of the process",
@@ -456,7 +488,7 @@ CHECKS: tuple[Check, ...] = (
         "an allocator that returns memory to the system between runs: 4.5 instead of 18 GB/s",
         _faults,
     ),
-    _row(
+    Check(
         "LATENCY_BOUND",
         "suspect",
         "time of an empty evaluation in the same process",
@@ -464,7 +496,7 @@ CHECKS: tuple[Check, ...] = (
         "small sizes measure the launch: bf16 n = 1024 on an H200 40 TFLOP/s alone, 95 in a chain",
         _floor,
     ),
-    _row(
+    Check(
         "COARSE_CLOCK",
         "suspect",
         "measured resolution of the clock",
@@ -472,7 +504,7 @@ CHECKS: tuple[Check, ...] = (
         "Apple's clock ticks every 42 ns, virtual machines' more slowly",
         _clock,
     ),
-    _row(
+    Check(
         "DRIFT",
         "suspect",
         "rank correlation of run time and order; first against last fifth",
@@ -480,7 +512,7 @@ CHECKS: tuple[Check, ...] = (
         "throttling, or clocks that still rise",
         _drift,
     ),
-    _row(
+    Check(
         "WIDE_INTERVAL",
         "suspect",
         "95 % interval of the median",
@@ -488,7 +520,7 @@ CHECKS: tuple[Check, ...] = (
         "noise larger than the differences one wants to see",
         _spread,
     ),
-    _row(
+    Check(
         "TWO_MODES",
         "suspect",
         "groups of run times",
@@ -496,7 +528,7 @@ CHECKS: tuple[Check, ...] = (
         "clock states, core types or a neighbour that comes and goes",
         _modes,
     ),
-    _row(
+    Check(
         "ABOVE_CEILING",
         "suspect",
         "published or clock-derived peak of the device",
@@ -504,7 +536,7 @@ CHECKS: tuple[Check, ...] = (
         "operations counted that were not done, or another device than named",
         lambda e: _ceiling(e, CEILING_SUSPECT, CEILING_INVALID),
     ),
-    _row(
+    Check(
         "IMPOSSIBLE_RATE",
         "invalid",
         "published or clock-derived peak of the device",
@@ -512,16 +544,24 @@ CHECKS: tuple[Check, ...] = (
         "the same, beyond what clocks and rounding explain",
         lambda e: _ceiling(e, CEILING_INVALID, math.inf),
     ),
-    _row(
+    Check(
         "NOISY_NEIGHBOUR",
         "suspect",
-        "steal time and involuntary context switches",
-        f"steal at most {STEAL_SHARE:.0%} of a processor, at most {SWITCHES_PER_SECOND} switches a "
-        "second",
+        "steal time, processor time of other processes, involuntary context switches",
+        f"steal at most {STEAL_SHARE:.0%} and others at most {OTHER_SHARE:.0%} of a processor, or "
+        f"at most {SWITCHES_PER_SECOND} involuntary switches a second",
         "other guests or processes take turns with the benchmark",
-        _steal,
+        _neighbour,
     ),
-    _row(
+    Check(
+        "LITTLE_OVERLAP",
+        "suspect",
+        "time stamps of both sides of a hybrid run",
+        f"both busy in at least {OVERLAP_LEAST:.0%} of the window",
+        "a sum of rates that were never reached together",
+        _overlap,
+    ),
+    Check(
         "FEW_SAMPLES",
         "suspect",
         "number of timed runs",
@@ -529,7 +569,7 @@ CHECKS: tuple[Check, ...] = (
         "one run says nothing about scatter; below this no interval is shown",
         _few,
     ),
-    _row(
+    Check(
         "CACHE_RESIDENT",
         "note",
         "bytes of all rotating buffers against the last-level cache",

@@ -6,7 +6,6 @@ A combination is supported exactly when its cell is in the table; refusals are m
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,8 @@ from nnbt._native import Unsupported
 from nnbt.dtypes import DType, Kind, dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from nnbt.result import Case
     from nnbt.workload import Workload
 
@@ -120,10 +121,10 @@ def _flops_sizes(case: Case) -> dict[str, int]:
 
 _FLOPS_FORMULAS = {
     "float*, bfloat16": "2 n^3 operations a product",
-    "complex64": "8 n^3 real operations a product (4 multiplications and 4 additions a multiply-add)",
-    "int*, uint*, bool": "5 n^2 operations of an element-wise kernel (multiply, add, xor, subtract, "
-    "xor; for bool: and, or, xor, or, xor)",
-    "q*, mxfp*, nvfp4": "2 eff_n^3 operations a product of float32 activations and quantised weights",
+    "complex64": "8 n^3 real operations a product: 4 multiplications, 4 additions each",
+    "int*, uint*, bool": "5 n^2 operations of an element-wise kernel: multiply, add, xor, "
+    "subtract, xor; for bool: xor, and, xor, and, xor",
+    "q*, mxfp*, nvfp4": "2 eff_n^3 operations a product of float32 activations and weights",
 }
 
 _MLX = "nnbt.mlx_steps:"
@@ -200,7 +201,7 @@ def cell(case: Case) -> Cell:
         )
     for item in here:
         if kind.kind in item.kinds:
-            if kind.token == "float64" and case.device != "cpu":  # noqa: S105  not a password
+            if kind.token == "float64" and case.device != "cpu":
                 raise Unsupported(
                     "float64 runs on the CPU only (MLX has no float64 on a GPU): type "
                     "--device cpu, or --dtype float32."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ class Placement:
     streams. Streams are kept for the life of the process, since each owns a thread.
     """
 
-    def __init__(self, mx: Any, device: str, workers: int) -> None:
+    def __init__(self, mx: Any, device: str, workers: int, *, own_stream: bool = False) -> None:
         self.mx = mx
         self.device = device
         if device == "cpu":
@@ -48,14 +49,15 @@ class Placement:
             self.streams = _CPU_STREAMS[:workers]
             self.default = mx.default_stream(mx.cpu)
         else:
-            self.default = mx.default_stream(mx.gpu)
+            # A stream belongs to the thread that made it: other threads need one of their own.
+            self.default = mx.new_stream(mx.gpu) if own_stream else mx.default_stream(mx.gpu)
             self.streams = [self.default]
 
     def row_ranges(self, rows: int) -> list[tuple[int, int]]:
         """(first, last + 1) of the rows of each stream; never an empty range."""
         count = min(len(self.streams), rows)
         edges = [rows * i // count for i in range(count + 1)]
-        return list(zip(edges, edges[1:], strict=False))
+        return list(itertools.pairwise(edges))
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,7 @@ class Data:
     def split(self, rows: int, columns: int, scale: float = 1.0) -> Split:
         """A matrix in row blocks, one a stream, evaluated."""
         blocks = [
-            self._block(last - first, columns, scale)
-            for first, last in self.place.row_ranges(rows)
+            self._block(last - first, columns, scale) for first, last in self.place.row_ranges(rows)
         ]
         self.mx.eval(blocks)
         return Split(tuple(blocks))
@@ -133,8 +134,11 @@ class Data:
         for block in base.blocks:
             rows = int(block.shape[0])
             shift = index * 7 % rows
-            blocks.append(mx.concatenate([block[shift:], block[:shift]]) if shift else
-                          self._block(rows, int(block.shape[1]), 1.0))
+            blocks.append(
+                mx.concatenate([block[shift:], block[:shift]])
+                if shift
+                else self._block(rows, int(block.shape[1]), 1.0)
+            )
         mx.eval(blocks)
         return Split(tuple(blocks))
 

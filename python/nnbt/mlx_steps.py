@@ -11,7 +11,7 @@ import numpy as np
 
 from nnbt.dtypes import DType, dtype
 from nnbt.mlx_data import Data, Placement, Split, sample_indices, share_of, to_numpy
-from nnbt.workload import Answer, Run, Workload, element_errors, relative_error
+from nnbt.workload import Answer, Measure, Run, Workload, element_errors, relative_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ Graph = Callable[[range], "list[Any]"]
 """graph(units): the lazy outputs of these units of work, the blocks of the last one at the end."""
 
 EXACT_OPS = ("multiply", "add", "bitwise_xor", "subtract", "bitwise_xor")
-BOOL_OPS = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_or", "bitwise_xor")
+BOOL_OPS = ("bitwise_xor", "bitwise_and", "bitwise_xor", "bitwise_and", "bitwise_xor")
 """Element-wise operations of one unit of an exact type, each with the second input."""
 
 _HOST_COMPARE_BYTES = {"cpu": 2**30, "gpu": 2**27}
@@ -41,6 +41,7 @@ class Bench:
     place: Placement
     sizes: Mapping[str, int]
     rotation: int
+    measure: Measure
     precision: str = ""
 
     def __post_init__(self) -> None:
@@ -306,7 +307,7 @@ def _quantize(bench: Bench, weights: Any) -> tuple[list[Any], dict[str, Any]]:
 
 
 def flops(bench: Bench) -> Workload:
-    """One matrix product a unit (exact types: the element-wise kernel), left sides all different."""
+    """One matrix product a unit, left sides all different; exact types: the element-wise kernel."""
     if bench.dtype.kind == "exact":
         return _exact_flops(bench)
     mx, place = bench.mx, bench.place
@@ -427,7 +428,8 @@ def _exact_flops_graph(bench: Bench, steps: int) -> Workload:
 
     def graph(units: range) -> list[Any]:
         outputs = []
-        for z, other, stream in zip(start.blocks, operand.blocks, place.streams, strict=False):
+        for first, other, stream in zip(start.blocks, operand.blocks, place.streams, strict=False):
+            z = first
             for _ in units:
                 z = _exact_kernel(bench, z, other, stream)
             outputs.append(z)

@@ -100,7 +100,9 @@ def default_op(device: str, *, metal: bool) -> str:
     return "add" if device in ("gpu", "hybrid") and not metal else "copy"
 
 
-def _params(options: Options, metric: str, device: str, data: str, metal: bool) -> dict[str, int | str]:  # noqa: E501
+def _params(
+    options: Options, metric: str, device: str, data: str, metal: bool
+) -> dict[str, int | str]:
     op = options.op or default_op(device, metal=metal)
     values: dict[str, int | str] = {
         "op": _one_of("--op", op, STREAMS),
@@ -109,9 +111,7 @@ def _params(options: Options, metric: str, device: str, data: str, metal: bool) 
         "data": data,
     }
     names = [
-        name
-        for name in METRICS[metric].params
-        if not (name == "cpu_workers" and device == "gpu")
+        name for name in METRICS[metric].params if not (name == "cpu_workers" and device == "gpu")
     ]
     chosen = {name: values[name] for name in names}
     if options.tf32 != "default":
@@ -121,7 +121,7 @@ def _params(options: Options, metric: str, device: str, data: str, metal: bool) 
 
 def make_plan(options: Options) -> Plan:
     """The cases that the options ask for. Raises Unsupported with one sentence."""
-    import sys  # noqa: PLC0415
+    import sys
 
     _check_numbers(options)
     for metric in options.metrics:

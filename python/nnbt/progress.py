@@ -28,8 +28,8 @@ class Progress:
         if not self._stream.isatty():
             return
         if self._bar is None:
-            from rich import progress as rich_progress  # noqa: PLC0415
-            from rich.console import Console  # noqa: PLC0415
+            from rich import progress as rich_progress
+            from rich.console import Console
 
             self._bar = rich_progress.Progress(
                 rich_progress.TextColumn("{task.description}"),

@@ -8,9 +8,8 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, cast
 
 from nnbt import _mlx, _native
 from nnbt.dtypes import dtype
@@ -23,7 +22,9 @@ from nnbt.slope import Slope, measure_slope
 from nnbt.stats import summarize
 
 if TYPE_CHECKING:
-    from nnbt.workload import Answer, Workload
+    from collections.abc import Sequence
+
+    from nnbt.workload import Answer, Measure, SamplesLike, Workload
     from nnbt.workload import Run as Step
 
 CHECK_SHARE = 0.25
@@ -35,20 +36,6 @@ _PREDICT_N = 256
 _ROTATION = 8
 _MOST_ROTATION = 64
 _ROTATION_BYTES = 2**26
-
-
-class SamplesLike(Protocol):
-    """What a measure function returns; nnbt._native.Samples is one."""
-
-    samples_ns: list[int]
-    first_run_ns: int
-    warmup_runs: int
-    window_ns: int
-    stop: str
-    readings: list[Any]
-
-
-Measure = Callable[..., SamplesLike]
 
 
 class Listener:
@@ -123,7 +110,7 @@ def execute(
     check_memory(plan.cases, free)
     session = Session(
         options,
-        measure or _native.measure,
+        measure or cast("Measure", _native.measure),
         listener,
         mx,
         free,
@@ -158,7 +145,7 @@ def set_tf32(mode: str) -> None:
 
 def last_cache_bytes() -> int | None:
     """Bytes of the largest cache level of the processor; None where the system does not tell."""
-    levels = getattr(_native, "cache_bytes", dict)()
+    levels: dict[int, int] = getattr(_native, "cache_bytes", dict)()
     return max(levels.values(), default=0) or None
 
 
@@ -214,7 +201,7 @@ class _Runner:
         self.options = session.options
 
     def run(self) -> Result:
-        from nnbt.mlx_data import Placement  # noqa: PLC0415  NumPy is slow to import
+        from nnbt.mlx_data import Placement
 
         workers = int(self.case.params.get("cpu_workers", 1))
         self.place = Placement(self.mx, "cpu" if self.case.device == "cpu" else "gpu", workers)
@@ -225,14 +212,22 @@ class _Runner:
             return self._judge(workload, samples, once)
 
     def _build(self, case: Case) -> Workload:
-        from nnbt.mlx_steps import Bench  # noqa: PLC0415
+        from nnbt.mlx_steps import Bench
 
         sizes = sizes_of(case)
         room = min(self.session.free.values(), default=2**33) // 2
         unit = max(1, sizes["unit_bytes"])
         rotation = min(_MOST_ROTATION, max(_ROTATION, _ROTATION_BYTES // unit))
         rotation = max(1, min(rotation, room // unit))
-        bench = Bench(self.mx, case, self.place, sizes, rotation, self._precision())
+        bench = Bench(
+            self.mx,
+            case,
+            self.place,
+            sizes,
+            rotation,
+            self.session.measure,
+            self._precision(),
+        )
         return cell(case).build(bench)
 
     def _precision(self) -> str:
@@ -340,7 +335,9 @@ class _Runner:
             resident_bytes=sizes["unit_bytes"] * workload.largest_k,
             readings=readings,
         )
-        verdict, reasons = judge(evidence)
+        more_notes, details = workload.after() if workload.after else ((), {})
+        details |= self._details(workload, slope, answer, summary)
+        verdict, reasons = judge(replace(evidence, details=details))
         bits = effective_bits(answer.error) if answer else None
         return Result(
             case=self.case,
@@ -364,9 +361,9 @@ class _Runner:
             window_s=window_s,
             check_s=check_s,
             sizes=dict(sizes),
-            notes=workload.notes,
+            notes=(*workload.notes, *more_notes),
             readings=readings,
-            details=self._details(workload, slope, answer, summary),
+            details=details,
         )
 
     def _written(self, workload: Workload, runs: int) -> int:
@@ -388,14 +385,14 @@ class _Runner:
         if bits is None or workload.mantissa is None or self.case.metric == "bandwidth":
             return ""
         name = workload.precision
-        if self.case.dtype == "float32" and not name and bits < 13:  # noqa: PLR2004
+        if self.case.dtype == "float32" and not name and bits < 13:
             name = "reduced"
         return f"{name}, {min(bits, 53):.0f} bit" if name else ""
 
     def _details(
         self, workload: Workload, slope: Slope | None, answer: Answer | None, summary: Any
     ) -> dict[str, Any]:
-        details: dict[str, Any] = dict(workload.details)
+        details: dict[str, Any] = {}
         details["statistics"] = {
             "p5_s": summary.p5_s,
             "p95_s": summary.p95_s,

@@ -7,16 +7,21 @@ when K doubles.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from nnbt.workload import Run, Workload
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nnbt.workload import Run, Workload
 
 LADDER = (1, 2, 4, 8)
 LONG_LADDER = (16, 32, 64)
 """Goes on with these while the constant cost still hides the unit."""
 DOUBLING = (1.8, 2.2)
 ROUNDS = 3
+MOST_ROUNDS = 30
+RETRIES = 3
 FLOORS_FOR_PROOF = 4.0
 """A doubling proves something once the smaller time is so many times the empty evaluation."""
 
@@ -42,7 +47,7 @@ def fit(seconds: Mapping[int, float], floor_s: float) -> Slope:
 
     Raises ValueError below two points.
     """
-    if len(seconds) < 2:  # noqa: PLR2004  a line needs two points
+    if len(seconds) < 2:
         raise ValueError("fit: a slope needs at least two values of K")
     weights = {k: 1 / t**2 for k, t in seconds.items()}
     total = sum(weights.values())
@@ -96,9 +101,11 @@ def measure_slope(
     """(slope, why not). `time_once` gives the seconds of one run of a step.
 
     Rounds go over all K in turn, so that a disturbance meets each alike, and the best time of
-    each counts. A result that does not prove the work is taken once more with three times the
-    rounds before it is believed.
+    each counts. A result that does not prove the work is taken up to three times more, with
+    twice the rounds, before it is believed: work that was skipped stays skipped, noise does not.
     """
+    if workload.no_slope:
+        return None, workload.no_slope
     rounds = ROUNDS
     ladder = ladder_for(unit_s, budget_s, workload.largest_k, rounds)
     if not ladder:
@@ -107,16 +114,22 @@ def measure_slope(
     if not ladder:
         room = workload.largest_k > 1
         return None, "no time for it" if room else "no memory for more than one unit"
-    slope = fit(_best(workload, time_once, ladder, rounds), floor_s)
+    # Short units are disturbed more, and more rounds of them fit.
+    rounds = max(rounds, min(MOST_ROUNDS, int(budget_s / (sum(ladder) * unit_s))))
+    seconds = _best(workload, time_once, ladder, rounds)
+    slope = fit(seconds, floor_s)
     for k in LONG_LADDER:
-        short = slope.doubling is None or slope.overhead_s > slope.seconds[max(ladder)] / 10
-        if not short or k > workload.largest_k or 2 * k * rounds * unit_s > budget_s:
+        hidden = slope.doubling is None or slope.overhead_s > seconds[max(seconds)] / 10
+        if not hidden or k > workload.largest_k or k * rounds * unit_s > budget_s:
             break
-        ladder.append(k)
-        slope = fit(_best(workload, time_once, ladder, rounds), floor_s)
-    if proves_work(slope) is False:
-        again = _best(workload, time_once, ladder, 3 * rounds)
-        slope = fit({k: min(slope.seconds[k], again[k]) for k in ladder}, floor_s)
+        seconds |= _best(workload, time_once, [k], rounds)
+        slope = fit(seconds, floor_s)
+    for _ in range(RETRIES):
+        if proves_work(slope) is not False:
+            break
+        again = _best(workload, time_once, list(seconds), 2 * rounds)
+        seconds = {k: min(seconds[k], again[k]) for k in seconds}
+        slope = fit(seconds, floor_s)
     return slope, ""
 
 

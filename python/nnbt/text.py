@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from nnbt.columns import Column, chosen, shown
 from nnbt.metrics import METRICS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from nnbt.result import Result, Run
 
 _STYLES = {"VALID": "green", "SUSPECT": "yellow", "INVALID": "bold red", "ERROR": "bold red"}
@@ -62,10 +63,10 @@ def _fitting(columns: list[Column], cells: list[list[str]], width: int | None) -
 
 def table_text(rows: Sequence[Result], width: int | None, *, color: bool) -> str:
     """One table with its title and, below it, the reasons in words."""
-    from rich import box  # noqa: PLC0415  rich takes 60 ms to import and --help needs none
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     columns = chosen(rows)
     cells = [[shown(column, column.value(row)) for column in columns] for row in rows]
@@ -76,9 +77,7 @@ def table_text(rows: Sequence[Result], width: int | None, *, color: bool) -> str
         table.add_column(columns[i].header, justify=justify, no_wrap=True)  # type: ignore[arg-type]
     for line, row in zip(cells, rows, strict=True):
         style = _STYLES.get(row.verdict or row.status, "")
-        table.add_row(
-            *(Text(line[i], style if columns[i].key == "verdict" else "") for i in keep)
-        )
+        table.add_row(*(Text(line[i], style if columns[i].key == "verdict" else "") for i in keep))
     console = Console(
         file=None,
         width=max(width or 0, 400 if width is None else 20),

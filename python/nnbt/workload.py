@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,6 +12,20 @@ if TYPE_CHECKING:
 
 Run = Callable[[], object]
 """A Step: a callable without arguments that blocks until its work is done."""
+
+
+class SamplesLike(Protocol):
+    """What a measure function returns; nnbt._native.Samples is one."""
+
+    samples_ns: list[int]
+    first_run_ns: int
+    warmup_runs: int
+    window_ns: int
+    stop: str
+    readings: list[Any]
+
+
+Measure = Callable[..., SamplesLike]
 
 
 @dataclass(frozen=True)
@@ -31,7 +45,8 @@ class Answer:
 
     `error` is the RMS of output minus reference over the RMS of the reference on a sampled
     block (None where equality is what counts), `worst` the largest error of one element over the
-    same RMS, `typical` the median one, `exact` whether all compared elements are equal (None where rounding is allowed),
+    same RMS, `typical` the median one, `exact` whether all compared elements are equal (None
+    where rounding is allowed),
     `distinct` whether the output has a buffer of its own (None where it must not be asked).
     `compared` says in words what was compared with what.
     """
@@ -53,7 +68,8 @@ class Workload:
     `step(k)` is a callable that does k units of work in one evaluation. A timed run is
     `step(units)`. `unit_work` is the operations or bytes of one unit, in the base unit of the
     metric. `largest_k` is the largest k whose buffers fit in memory. `check` compares what the
-    latest run left behind with a reference.
+    latest run left behind with a reference. `no_slope` says why there can't be one; `after` ends
+    the workload and gives further notes and details.
     """
 
     step: Callable[[int], Run]
@@ -66,12 +82,13 @@ class Workload:
     mantissa: int | None = None
     precision: str = ""
     notes: tuple[str, ...] = ()
-    details: Mapping[str, object] = field(default_factory=dict)
+    no_slope: str = ""
+    after: Callable[[], tuple[tuple[str, ...], dict[str, object]]] | None = None
 
 
 def relative_error(output: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
     """RMS of the difference over the RMS of the reference; NaN if either holds a NaN."""
-    import numpy as np  # noqa: PLC0415  NumPy takes 60 ms to import and --help needs none
+    import numpy as np
 
     def rms(values: NDArray[np.float64]) -> float:
         return float(np.sqrt(np.mean(np.square(np.abs(values)))))
@@ -87,7 +104,7 @@ def element_errors(
     output: NDArray[np.float64], reference: NDArray[np.float64]
 ) -> tuple[float, float]:
     """(largest, median) difference of one element over the RMS of the reference."""
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     scale = float(np.sqrt(np.mean(np.square(np.abs(reference)))))
     differences = np.abs(output - reference)
@@ -99,7 +116,7 @@ def element_errors(
 
 def data_share(values: NDArray[np.generic], *, tiny: float, all_finite: bool) -> DataShare:
     """Shares of finite, zero and denormal elements (0 < |x| < tiny) in a sample."""
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     magnitude = np.abs(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64))
     finite = np.isfinite(magnitude)
