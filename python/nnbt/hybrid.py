@@ -108,10 +108,21 @@ class Pair:
         return self._pool.submit(call).result()
 
     def balance(self) -> None:
-        """Gives each side the repetitions that fill the same window."""
-        window = max(WINDOW_S, 2 * self.first.solo_s, 2 * self.second.solo_s)
-        for side in (self.first, self.second):
-            side.repetitions = max(1, round(window / side.solo_s))
+        """Gives each side the repetitions that fill the same window.
+
+        First by solo times, then by those seen together: a side may slow down three times.
+        """
+        sides = (self.first, self.second)
+        seconds = [side.solo_s for side in sides]
+        for _ in range(3):
+            window = max(WINDOW_S, 4 * max(seconds))
+            for side, step_s in zip(sides, seconds, strict=True):
+                side.repetitions = max(1, round(window / step_s))
+            self.run()
+            seconds = [
+                (side.stamps_ns[-1] - side.stamps_ns[0]) * 1e-9 / side.repetitions for side in sides
+            ]
+        self.overlaps.clear()
 
     def _start_second(self) -> None:
         self._barrier.wait()
@@ -133,13 +144,13 @@ class Pair:
 def _side(name: str, workload: Workload, measure: Measure) -> Side:
     """A side with its solo time, from evaluations long enough to hide their launch."""
 
-    def best(step: Run) -> float:
-        return min(measure(step, warmup=2, runs=5).samples_ns) * 1e-9
+    def median_s(step: Run) -> float:
+        return statistics.median(measure(step, warmup=2, runs=9).samples_ns) * 1e-9
 
-    unit_s = best(workload.step(1))
+    unit_s = median_s(workload.step(1))
     units = max(1, min(MOST_UNITS, workload.largest_k, math.ceil(EVALUATION_S / unit_s)))
     step = workload.step(units)
-    return Side(name, step, units * workload.unit_work, best(step))
+    return Side(name, step, units * workload.unit_work, median_s(step))
 
 
 def pair_of(first: Bench, second: Callable[[], Bench], measure: Measure) -> Workload:
