@@ -36,15 +36,16 @@ Rank interval_rank(std::size_t n, double confidence) {
   const double log_half_power = -count * std::log(2.0);
   // Below ten standard deviations the terms are under 1e-22: no need to add them up one by one.
   const double first = std::max(0.0, std::floor((count / 2) - (5 * std::sqrt(count))));
+  double term = std::exp(std::lgamma(count + 1) - std::lgamma(first + 1) -
+                         std::lgamma(count - first + 1) + log_half_power);
   double cumulative = 0.0;
   Rank best{0, 1.0 - (2.0 * std::exp(log_half_power))};
   for (auto k = static_cast<std::size_t>(first); 2 * k + 1 < n; ++k) {
-    const auto i = static_cast<double>(k);
-    cumulative += std::exp(std::lgamma(count + 1) - std::lgamma(i + 1) -
-                           std::lgamma(count - i + 1) + log_half_power);
+    cumulative += term;
     const double coverage = 1.0 - (2.0 * cumulative);
     if (coverage < confidence) break;
     best = {k, coverage};
+    term *= static_cast<double>(n - k) / static_cast<double>(k + 1);
   }
   return best;
 }

@@ -1,6 +1,6 @@
 """Prints what the native loop costs a run, beside a Python loop with a clock and timeit.
 
-Not a test: timings are of the machine they run on. Run it alone, several rounds are compared:
+Not a test, since timings are of the machine they are taken on:
     python tests/bench/overhead.py
 The bar: the native loop costs at most 60 ns a run more than the call itself.
 """
@@ -10,9 +10,12 @@ from __future__ import annotations
 import statistics
 import time
 import timeit
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from nnbt import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 RUNS = 4_000  # a fraction of a millisecond, so that few rounds are interrupted
 ROUNDS = 301
@@ -24,23 +27,23 @@ def nothing() -> None:
 
 
 def bare_calls() -> float:
-    """The call itself: an unrolled loop, so that the loop's own cost is a sixteenth of its usual."""
+    """The call itself, eight in a row so that the loop's own cost hardly counts."""
     start = time.perf_counter_ns()
-    for _ in range(RUNS // 16):
-        nothing(); nothing(); nothing(); nothing(); nothing(); nothing(); nothing(); nothing()
-        nothing(); nothing(); nothing(); nothing(); nothing(); nothing(); nothing(); nothing()
+    for _ in range(RUNS // 8):
+        nothing()
+        nothing()
+        nothing()
+        nothing()
+        nothing()
+        nothing()
+        nothing()
+        nothing()
     return (time.perf_counter_ns() - start) / RUNS
 
 
 def native_loop() -> float:
     """Wall time a run of the native loop: the call, two clock readings, the bookkeeping."""
     return _native.measure(nothing, warmup=0, runs=RUNS).window_ns / RUNS
-
-
-def native_loop_adaptive() -> float:
-    """The same while the loop looks at the interval of the median as it goes."""
-    samples = _native.measure(nothing, warmup=0, relative_interval=0.0, max_runs=RUNS)
-    return samples.window_ns / len(samples.samples_ns)
 
 
 def native_step() -> float:
@@ -68,7 +71,6 @@ def timeit_loop() -> float:
 LOOPS: tuple[tuple[str, Callable[[], float]], ...] = (
     ("call itself", bare_calls),
     ("native loop", native_loop),
-    ("native loop, adaptive", native_loop_adaptive),
     ("native loop, native empty step", native_step),
     ("Python loop with perf_counter_ns", python_loop),
     ("timeit (no samples)", timeit_loop),
