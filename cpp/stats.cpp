@@ -36,26 +36,18 @@ Rank interval_rank(std::size_t n, double confidence) {
   const double log_half_power = -count * std::log(2.0);
   // Below ten standard deviations the terms are under 1e-22: no need to add them up one by one.
   const double first = std::max(0.0, std::floor((count / 2) - (5 * std::sqrt(count))));
+  double term = std::exp(std::lgamma(count + 1) - std::lgamma(first + 1) -
+                         std::lgamma(count - first + 1) + log_half_power);
   double cumulative = 0.0;
   Rank best{0, 1.0 - (2.0 * std::exp(log_half_power))};
   for (auto k = static_cast<std::size_t>(first); 2 * k + 1 < n; ++k) {
-    const auto i = static_cast<double>(k);
-    cumulative += std::exp(std::lgamma(count + 1) - std::lgamma(i + 1) -
-                           std::lgamma(count - i + 1) + log_half_power);
+    cumulative += term;
     const double coverage = 1.0 - (2.0 * cumulative);
     if (coverage < confidence) break;
     best = {k, coverage};
+    term *= static_cast<double>(n - k) / static_cast<double>(k + 1);
   }
   return best;
-}
-
-std::optional<Interval> interval_of_sorted(const std::vector<std::int64_t>& sorted_ns,
-                                           double confidence) {
-  const std::size_t n = sorted_ns.size();
-  if (n < kMinSamplesForInterval) return std::nullopt;
-  const Rank rank = interval_rank(n, confidence);
-  return Interval{static_cast<double>(sorted_ns[rank.k]),
-                  static_cast<double>(sorted_ns[n - 1 - rank.k]), rank.coverage};
 }
 
 }  // namespace
@@ -69,15 +61,34 @@ double median(std::span<const std::int64_t> samples_ns) { return quantile(sample
 
 std::optional<Interval> median_interval(std::span<const std::int64_t> samples_ns,
                                         double confidence) {
-  return interval_of_sorted(sorted(samples_ns), confidence);
+  const std::size_t n = samples_ns.size();
+  if (n < kMinSamplesForInterval) return std::nullopt;
+  const std::vector<std::int64_t> ordered = sorted(samples_ns);
+  const Rank rank = interval_rank(n, confidence);
+  return Interval{static_cast<double>(ordered[rank.k]),
+                  static_cast<double>(ordered[n - 1 - rank.k]), rank.coverage};
 }
 
-double relative_half_width(std::span<const std::int64_t> samples_ns, double confidence) {
-  const std::vector<std::int64_t> ordered = sorted(samples_ns);
-  const std::optional<Interval> interval = interval_of_sorted(ordered, confidence);
-  if (!interval || interval->coverage < confidence) return std::numeric_limits<double>::infinity();
-  const double width = interval->high_ns - interval->low_ns;
-  return width == 0.0 ? 0.0 : width / 2 / quantile_of_sorted(ordered, 0.5);
+double relative_half_width(std::span<std::int64_t> scratch_ns, double confidence) {
+  constexpr double kUnknown = std::numeric_limits<double>::infinity();
+  const std::size_t n = scratch_ns.size();
+  if (n < kMinSamplesForInterval) return kUnknown;
+  const Rank rank = interval_rank(n, confidence);
+  if (rank.coverage < confidence) return kUnknown;
+
+  const auto at = [&](std::size_t i) {
+    return scratch_ns.begin() + static_cast<std::ptrdiff_t>(i);
+  };
+  const auto low = at(rank.k);
+  const auto high = at(n - 1 - rank.k);
+  const auto middle = at(n / 2);
+  std::nth_element(scratch_ns.begin(), low, scratch_ns.end());
+  std::nth_element(low + 1, high, scratch_ns.end());
+  const std::int64_t width = *high - *low;
+  if (width == 0) return 0.0;
+  std::nth_element(low, middle, high + 1);
+  const std::int64_t below = n % 2 == 0 ? *std::max_element(low, middle) : *middle;
+  return static_cast<double>(width) / (static_cast<double>(below) + static_cast<double>(*middle));
 }
 
 double median_absolute_deviation(std::span<const std::int64_t> samples_ns) {

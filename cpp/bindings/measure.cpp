@@ -89,8 +89,16 @@ Samples measure_step(nb::object step, const nnbt::MeasureOptions& options,
   if (PyCallable_Check(step.ptr()) == 0) {
     throw nb::type_error("measure: step must be a callable without arguments or a native Step");
   }
+  // A callable that is not written in Python need never let go of the GIL: other threads, such as
+  // one that draws progress, get their turn here.
+  const auto yielding_poll = [&poll](std::int64_t runs, std::int64_t elapsed_ns) {
+    {
+      const nb::gil_scoped_release release;
+    }
+    poll(runs, elapsed_ns);
+  };
   PythonStep python(step.ptr());
-  return nnbt::measure(python, options, probes, poll);
+  return nnbt::measure(python, options, probes, yielding_poll);
 }
 
 std::span<const std::int64_t> as_span(const std::vector<std::int64_t>& samples) { return samples; }
@@ -150,7 +158,7 @@ void add_measure(nb::module_& m) {
             {warmup, runs, min_runs, max_runs, budget_s, min_window_s, relative_interval},
             on_progress);
       },
-      "step"_a, nb::kw_only(), "warmup"_a = 2, "runs"_a = 0, "min_runs"_a = 5,
+      "step"_a.none(), nb::kw_only(), "warmup"_a = 2, "runs"_a = 0, "min_runs"_a = 5,
       "max_runs"_a = 1'000'000, "budget_s"_a = 3.0, "min_window_s"_a = 0.0,
       "relative_interval"_a = 0.01, "on_progress"_a = nb::none(),
       "Runs and times a callable without arguments or a native Step.\n\n"

@@ -91,6 +91,18 @@ TEST_CASE("adaptive: the largest number of runs") {
   CHECK(samples.samples_ns.size() == 12);
 }
 
+TEST_CASE("adaptive: precise or not, timing lasts the least length asked for, within the budget") {
+  FakeStep step(one_millisecond);
+  const Samples samples = timed(step, {.warmup = 0, .min_window_s = 0.03});
+  CHECK(samples.stop == StopReason::kPrecise);
+  CHECK(samples.window_ns == 30 * kMillisecond);
+
+  FakeStep again(one_millisecond);
+  const Samples ended = timed(again, {.warmup = 0, .budget_s = 0.02, .min_window_s = 0.03});
+  CHECK(ended.stop == StopReason::kBudget);
+  CHECK(ended.window_ns == 20 * kMillisecond);
+}
+
 TEST_CASE("adaptive: an endless budget is a budget") {
   FakeStep step(one_millisecond);
   const double endless = std::numeric_limits<double>::infinity();
@@ -182,7 +194,8 @@ TEST_CASE("options that make no sense are refused before anything runs") {
   for (const MeasureOptions& options :
        {MeasureOptions{.warmup = -1}, MeasureOptions{.runs = -1}, MeasureOptions{.min_runs = 0},
         MeasureOptions{.max_runs = 0}, MeasureOptions{.budget_s = -1},
-        MeasureOptions{.budget_s = nan}, MeasureOptions{.relative_interval = nan}}) {
+        MeasureOptions{.budget_s = nan}, MeasureOptions{.min_window_s = -1},
+        MeasureOptions{.relative_interval = nan}}) {
     FakeStep step(one_millisecond);
     CHECK_THROWS_AS(timed(step, options), std::invalid_argument);
     CHECK(step.runs() == 0);

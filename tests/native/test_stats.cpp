@@ -89,10 +89,27 @@ TEST_CASE("a million samples: the tail that is not summed does not count") {
 }
 
 TEST_CASE("relative half-width is of the interval, over the median") {
-  // Ranks 2 and 8 of 9 with a median of 104.
-  const std::vector<std::int64_t> samples{1, 102, 103, 103, 104, 105, 105, 106, 999};
-  CHECK(nnbt::relative_half_width(samples) == doctest::Approx(2.0 / 104));
-  CHECK(std::isinf(nnbt::relative_half_width(std::vector<std::int64_t>{1, 1, 1, 1, 1})));
-  CHECK(nnbt::relative_half_width(std::vector<std::int64_t>{0, 0, 0, 0, 0, 0}) == 0.0);
-  CHECK(std::isinf(nnbt::relative_half_width(std::vector<std::int64_t>{0, 0, 0, 0, 0, 9})));
+  const auto of = [](std::vector<std::int64_t> samples) {
+    return nnbt::relative_half_width(samples);
+  };
+  // Ranks 2 and 8 of 9 with a median of 104; ranks 2 and 9 of 10 with a median of 104.5.
+  CHECK(of({999, 102, 106, 103, 104, 105, 103, 105, 1}) == doctest::Approx(2.0 / 104));
+  CHECK(of({999, 102, 106, 103, 104, 105, 103, 107, 105, 1}) == doctest::Approx(2.5 / 104.5));
+  CHECK(std::isinf(of({1, 1, 1, 1, 1})));
+  CHECK(of({0, 0, 0, 0, 0, 0}) == 0.0);
+  CHECK(std::isinf(of({0, 0, 9, 0, 0, 0})));
+}
+
+TEST_CASE("relative half-width agrees with the interval and the median for any count") {
+  for (std::size_t n = 6; n < 300; ++n) {
+    std::vector<std::int64_t> samples(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      samples[i] = static_cast<std::int64_t>(1000 + (i * 7919 % 997));
+    }
+    const auto interval = nnbt::median_interval(samples);
+    REQUIRE(interval.has_value());
+    const double expected = (interval->high_ns - interval->low_ns) / 2 / nnbt::median(samples);
+    CAPTURE(n);
+    CHECK(nnbt::relative_half_width(samples) == doctest::Approx(expected));
+  }
 }
