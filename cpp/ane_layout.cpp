@@ -95,8 +95,10 @@ void check_clock_like(const LayoutRow& row, std::span<const Observation> observa
 }  // namespace
 
 std::optional<double> value_at(const Deltas& deltas, std::size_t index) {
-  if (index >= deltas.size() || !deltas[index].has_value()) return std::nullopt;
-  return static_cast<double>(*deltas[index]);
+  if (index >= deltas.size()) return std::nullopt;
+  const std::optional<std::uint64_t>& delta = deltas[index];
+  if (!delta) return std::nullopt;
+  return static_cast<double>(*delta);
 }
 
 bool traffic_within_bounds(double bytes, double min_bytes, double max_bytes) {

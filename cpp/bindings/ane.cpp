@@ -99,6 +99,7 @@ void add_types(nb::module_& m) {
       .def_prop_ro("shares",
                    [](const ane::Decoded& d) {
                      std::vector<std::tuple<std::size_t, double>> rows;
+                     rows.reserve(d.shares.size());
                      for (const auto& share : d.shares) {
                        rows.emplace_back(share.index, share.of_nominal);
                      }

@@ -225,7 +225,16 @@ def decode(
     Raises ValueError for a change outside 0 to 2**64 - 1, a missing register 10, times or work that
     aren't positive and finite, and names that aren't known. Formulas: docs/interpreting.md.
     """
-    context = _context(macs, wall_ns, hw_ns, cores, precision, architecture, traffic_bytes, layout)
+    context = _context(
+        macs=macs,
+        wall_ns=wall_ns,
+        hw_ns=hw_ns,
+        cores=cores,
+        precision=precision,
+        architecture=architecture,
+        traffic_bytes=traffic_bytes,
+        layout=layout,
+    )
     return _from_native(_native.ane_decode(_registers(deltas), context))
 
 
@@ -243,7 +252,16 @@ def decode_windows(
 
     The window with the fewest nominal cycles counts. Parameters and errors are those of `decode`.
     """
-    context = _context(macs, None, None, cores, precision, architecture, traffic_bytes, layout)
+    context = _context(
+        macs=macs,
+        wall_ns=None,
+        hw_ns=None,
+        cores=cores,
+        precision=precision,
+        architecture=architecture,
+        traffic_bytes=traffic_bytes,
+        layout=layout,
+    )
     native = [
         _native.AneWindow(
             _snapshot(w.before),
@@ -326,6 +344,7 @@ def _registers(deltas: Sequence[int] | Mapping[int, int]) -> list[int | None]:
 
 
 def _context(
+    *,
     macs: float | None,
     wall_ns: float | None,
     hw_ns: float | None,
