@@ -9,5 +9,6 @@ NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);
   nb::exception<nnbt::Unsupported>(m, "Unsupported", PyExc_RuntimeError).doc() =
       "Something this machine or library can't do; the text says what to do instead.";
+  nnbt::bindings::add_ane(m);
   nnbt::bindings::add_measure(m);
 }
