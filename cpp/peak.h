@@ -76,7 +76,7 @@ struct ClockOptions {
   int repetitions = 15;
 };
 
-// Clock of the slowest core in Hz while all threads run, best of the repetitions (about 0.1 s).
+// Clock of the slowest core in Hz while all threads run, best of the repetitions (about 0.1 s in all).
 // `under` tells the clock that wide vectors or tiles leave the core: it runs that chain for about
 // a millisecond, then the additions for 0.2 ms, and takes the time of the former away.
 double core_clock_hz(const ClockOptions& options = {});
