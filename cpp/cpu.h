@@ -26,8 +26,8 @@ struct CacheLevel {
 // Data and unified caches of the first allowed processor, nearest first; empty where not told.
 std::vector<CacheLevel> data_caches();
 
-// Whether the system reports an arm64 instruction set extension, in Linux's spelling of the
-// "Features" line of /proc/cpuinfo: "asimdhp", "asimddp", "bf16", "i8mm".
+// Whether the system reports an extension of arm64, in Linux's spelling: "asimdhp", "asimddp",
+// "bf16", "i8mm". Of no meaning on other processors.
 bool arm_feature(std::string_view name);
 
 // Asks the system for this process's use of AMX tiles; false when it refuses or knows no AMX.

@@ -72,7 +72,7 @@ class PeakStep final : public Step {
 
 struct ClockOptions {
   int threads = 1;         // all at once; 0: one per allowed processor
-  std::string_view under;  // chain that runs right before each reading; empty: none
+  std::string_view under{};  // chain that runs right before each reading; empty: none
   int repetitions = 15;
 };
 

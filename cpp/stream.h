@@ -48,7 +48,7 @@ struct StreamOptions {
   int threads = 0;               // 0: one per allowed processor
   bool nontemporal = false;
   std::int64_t passes = 0;  // over the arrays per run; 0: about 256 MiB of traffic per thread
-  std::string_view isa;     // empty: the widest that this machine has
+  std::string_view isa{};   // empty: the widest that this machine has
 };
 
 class StreamStep final : public Step {

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <sched.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -107,16 +108,18 @@ std::vector<CacheLevel> data_caches() {
 }
 
 bool arm_feature(std::string_view name) {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("Features")) continue;
-    std::istringstream words(line.substr(line.find(':') + 1));
-    for (std::string word; words >> word;) {
-      if (word == name) return true;
-    }
-    return false;
-  }
-  return false;
+  // Source: Linux, arch/arm64/include/uapi/asm/hwcap.h.
+  struct Bit {
+    std::string_view name;
+    unsigned long word;
+    int position;
+  };
+  constexpr Bit kBits[] = {{"asimdhp", AT_HWCAP, 10},
+                           {"asimddp", AT_HWCAP, 20},
+                           {"i8mm", AT_HWCAP2, 13},
+                           {"bf16", AT_HWCAP2, 14}};
+  const auto* const bit = std::ranges::find(kBits, name, &Bit::name);
+  return bit != std::end(kBits) && (getauxval(bit->word) >> bit->position & 1U) != 0;
 }
 
 bool permit_amx_tiles() {
