@@ -7,6 +7,7 @@
 namespace nnbt::bindings {
 
 void add_ane(nanobind::module_& m);
+void add_ceilings(nanobind::module_& m);
 void add_measure(nanobind::module_& m);
 
 }  // namespace nnbt::bindings

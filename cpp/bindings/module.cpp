@@ -11,4 +11,5 @@ NB_MODULE(_native, m) {
       "Something this machine or library can't do; the text says what to do instead.";
   nnbt::bindings::add_ane(m);
   nnbt::bindings::add_measure(m);
+  nnbt::bindings::add_ceilings(m);
 }

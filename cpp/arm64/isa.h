@@ -1,0 +1,19 @@
+// The code of each arm64 extension: one file each, compiled with that extension's flags.
+#pragma once
+
+#include "chain.h"
+
+namespace nnbt::arm64 {
+
+extern const ChainCode kNeonFloat32;
+extern const ChainCode kNeonFloat64;
+extern const ChainCode kNeonFloat16;
+extern const ChainCode kNeonInt8Dot;
+extern const ChainCode kNeonInt8Matrix;
+extern const ChainCode kNeonBfloat16Dot;
+extern const ChainCode kNeonBfloat16Matrix;
+extern const ChainCode kDependentAdd;
+
+extern const StreamCode kStreamNeon;
+
+}  // namespace nnbt::arm64

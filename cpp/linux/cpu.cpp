@@ -1,0 +1,164 @@
+#include "cpu.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+
+namespace nnbt {
+namespace {
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string cpu_folder(int cpu) { return "/sys/devices/system/cpu/cpu" + std::to_string(cpu); }
+
+// Cores are told apart by the list of their siblings, which is the same text for all of a core.
+std::string core_of(int cpu) {
+  const std::string siblings = first_line(cpu_folder(cpu) + "/topology/thread_siblings_list");
+  return siblings.empty() ? std::to_string(cpu) : siblings;
+}
+
+std::vector<int> affinity() {
+  // The kernel refuses a mask smaller than its own, so the size grows until it fits.
+  for (int count = 1024; count <= 1 << 20; count *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
+        CPU_ALLOC(static_cast<std::size_t>(count)), [](cpu_set_t* mask) { CPU_FREE(mask); });
+    const std::size_t size = CPU_ALLOC_SIZE(static_cast<std::size_t>(count));
+    if (!set || sched_getaffinity(0, size, set.get()) != 0) continue;
+    std::vector<int> cpus;
+    for (int cpu = 0; cpu < count; ++cpu) {
+      if (CPU_ISSET_S(static_cast<std::size_t>(cpu), size, set.get())) cpus.push_back(cpu);
+    }
+    return cpus;
+  }
+  return {0};
+}
+
+// The sizes in sysfs read "48K" or "260M".
+std::int64_t parse_size(const std::string& text) {
+  std::istringstream stream(text);
+  std::int64_t value = 0;
+  char unit = ' ';
+  stream >> value >> unit;
+  if (unit == 'K') return value << 10;
+  if (unit == 'M') return value << 20;
+  if (unit == 'G') return value << 30;
+  return value;
+}
+
+}  // namespace
+
+std::vector<int> allowed_cpus() {
+  std::map<std::string, int> seen;
+  std::vector<std::pair<int, int>> ranked;  // (how many siblings came before, processor)
+  for (const int cpu : affinity()) ranked.emplace_back(seen[core_of(cpu)]++, cpu);
+  std::ranges::sort(ranked);
+  std::vector<int> cpus;
+  cpus.reserve(ranked.size());
+  for (const auto& [rank, cpu] : ranked) cpus.push_back(cpu);
+  return cpus;
+}
+
+int allowed_cores() {
+  std::map<std::string, int> seen;
+  for (const int cpu : affinity()) ++seen[core_of(cpu)];
+  return static_cast<int>(seen.size());
+}
+
+bool pin_this_thread(int cpu) {
+  const auto count = static_cast<std::size_t>(cpu) + 1;
+  const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
+      CPU_ALLOC(count), [](cpu_set_t* mask) { CPU_FREE(mask); });
+  if (!set) return false;
+  CPU_ZERO_S(CPU_ALLOC_SIZE(count), set.get());
+  CPU_SET_S(static_cast<std::size_t>(cpu), CPU_ALLOC_SIZE(count), set.get());
+  return sched_setaffinity(0, CPU_ALLOC_SIZE(count), set.get()) == 0;
+}
+
+std::vector<CacheLevel> data_caches() {
+  std::vector<CacheLevel> caches;
+  const std::string folder = cpu_folder(allowed_cpus().front()) + "/cache/index";
+  for (int index = 0;; ++index) {
+    const std::string cache = folder + std::to_string(index);
+    const std::string type = first_line(cache + "/type");
+    if (type.empty()) break;
+    if (type == "Instruction") continue;
+    const std::string level = first_line(cache + "/level");
+    const std::int64_t bytes = parse_size(first_line(cache + "/size"));
+    if (!level.empty() && bytes > 0) caches.push_back({std::stoi(level), bytes});
+  }
+  std::ranges::sort(caches, {}, &CacheLevel::level);
+  return caches;
+}
+
+bool arm_feature(std::string_view name) {
+  // Source: Linux, arch/arm64/include/uapi/asm/hwcap.h.
+  struct Bit {
+    std::string_view name;
+    unsigned long word;
+    int position;
+  };
+  constexpr Bit kBits[] = {{"asimdhp", AT_HWCAP, 10},
+                           {"asimddp", AT_HWCAP, 20},
+                           {"i8mm", AT_HWCAP2, 13},
+                           {"bf16", AT_HWCAP2, 14}};
+  const auto* const bit = std::ranges::find(kBits, name, &Bit::name);
+  return bit != std::end(kBits) && (getauxval(bit->word) >> bit->position & 1U) != 0;
+}
+
+bool permit_amx_tiles() {
+#ifdef SYS_arch_prctl
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM, Linux 5.16
+  constexpr long kTileData = 18;               // XFEATURE_XTILE_DATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+bool advise_huge_pages(void* address, std::size_t bytes) {
+  return madvise(address, bytes, MADV_HUGEPAGE) == 0;
+}
+
+std::int64_t huge_page_bytes(const void* address, std::size_t bytes) {
+  // Headers of /proc/self/smaps read "7f00-7f20 rw-p ..."; the fields of each follow.
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream smaps("/proc/self/smaps");
+  std::int64_t total = 0;
+  bool inside = false;
+  for (std::string line; std::getline(smaps, line);) {
+    unsigned long first = 0;
+    unsigned long last = 0;
+    long kib = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &first, &last) == 2) {  // NOLINT(*-unchecked-*)
+      inside = first < begin + bytes && last > begin;
+    } else if (inside && std::sscanf(line.c_str(), "AnonHugePages: %ld", &kib) == 1) {  // NOLINT
+      total += kib << 10;
+    }
+  }
+  return total;
+}
+
+std::int64_t code_offset(const void* function) {
+  Dl_info info{};
+  if (dladdr(function, &info) == 0) return 0;
+  return static_cast<const char*>(function) - static_cast<const char*>(info.dli_fbase);
+}
+
+}  // namespace nnbt

@@ -1,0 +1,30 @@
+// Memory straight from the system: untouched, so that the thread that first writes a page decides
+// which memory node it comes from, and aligned for huge pages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace nnbt {
+
+class Pages {
+ public:
+  // Throws Unsupported when the system has not so much memory to give.
+  explicit Pages(std::size_t bytes);
+  ~Pages();
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+
+  // Aligned to 2 MiB.
+  void* data() const { return data_; }
+
+  // How many bytes lie in huge pages now: what was granted, not what was asked for.
+  std::int64_t huge_bytes() const;
+
+ private:
+  void* mapping_;
+  std::size_t mapped_bytes_;
+  void* data_;
+};
+
+}  // namespace nnbt

@@ -1,0 +1,67 @@
+#include "cpu.h"
+
+#include <dlfcn.h>
+#include <sys/sysctl.h>
+
+#include <string>
+#include <utility>
+
+namespace nnbt {
+namespace {
+
+std::int64_t system_value(const std::string& name) {
+  std::int64_t value = 0;
+  std::size_t size = sizeof value;
+  return sysctlbyname(name.c_str(), &value, &size, nullptr, 0) == 0 ? value : 0;
+}
+
+}  // namespace
+
+std::vector<int> allowed_cpus() {
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < system_value("hw.logicalcpu"); ++cpu) cpus.push_back(cpu);
+  if (cpus.empty()) cpus.push_back(0);
+  return cpus;
+}
+
+int allowed_cores() { return static_cast<int>(allowed_cpus().size()); }
+
+// Apple silicon ignores affinity tags: the scheduler alone chooses between its kinds of cores.
+bool pin_this_thread(int /*cpu*/) { return false; }
+
+std::vector<CacheLevel> data_caches() {
+  // perflevel0 is the cluster of performance cores; its L2 is what its cores share.
+  constexpr std::pair<int, const char*> kCaches[] = {
+      {1, "hw.perflevel0.l1dcachesize"}, {2, "hw.perflevel0.l2cachesize"}, {3, "hw.l3cachesize"}};
+  std::vector<CacheLevel> caches;
+  for (const auto& [level, name] : kCaches) {
+    if (const std::int64_t bytes = system_value(name); bytes > 0) caches.push_back({level, bytes});
+  }
+  return caches;
+}
+
+bool arm_feature(std::string_view name) {
+  constexpr std::pair<std::string_view, const char*> kNames[] = {
+      {"asimdhp", "hw.optional.arm.FEAT_FP16"},
+      {"asimddp", "hw.optional.arm.FEAT_DotProd"},
+      {"bf16", "hw.optional.arm.FEAT_BF16"},
+      {"i8mm", "hw.optional.arm.FEAT_I8MM"}};
+  for (const auto& [linux_name, apple_name] : kNames) {
+    if (linux_name == name) return system_value(apple_name) != 0;
+  }
+  return false;
+}
+
+bool permit_amx_tiles() { return false; }
+
+bool advise_huge_pages(void* /*address*/, std::size_t /*bytes*/) { return false; }
+
+std::int64_t huge_page_bytes(const void* /*address*/, std::size_t /*bytes*/) { return 0; }
+
+std::int64_t code_offset(const void* function) {
+  Dl_info info{};
+  if (dladdr(function, &info) == 0) return 0;
+  return static_cast<const char*>(function) - static_cast<const char*>(info.dli_fbase);
+}
+
+}  // namespace nnbt
