@@ -1,0 +1,150 @@
+"""GPU engine `kernel`: what the chip does when nothing but the measured unit is in the way.
+
+Kernels run through mx.fast.cuda_kernel and mx.fast.metal_kernel, so they are compiled on the machine
+and timed like any MLX operation. `mx` (mlx.core) is always passed in.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nnbt._native import Unsupported
+from nnbt.kernels.compute import COMPUTE
+from nnbt.kernels.rows import Kernel, Launch, Work
+from nnbt.kernels.streams import STREAMS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["KERNELS", "Built", "Kernel", "Work", "build", "compute_capability", "refusal"]
+
+KERNELS: dict[str, Kernel] = {row.key: row for row in (*STREAMS, *COMPUTE)}
+
+
+class Built(NamedTuple):
+    """A kernel ready to run.
+
+    `step(k)` is a callable that makes k launches on separate inputs and outputs and waits for them;
+    `work` is that of one launch; `check()` runs one more launch and says what is wrong with its
+    result, or None.
+    """
+
+    step: Callable[[int], Callable[[], None]]
+    work: Work
+    check: Callable[[], str | None]
+
+
+def compute_capability(mx: Any) -> tuple[int, int] | None:
+    """NVIDIA compute capability of MLX's GPU; None without an NVIDIA GPU."""
+    if not mx.cuda.is_available():
+        return None
+    facts = mx.device_info(mx.gpu)
+    return (int(facts["compute_capability_major"]), int(facts["compute_capability_minor"]))
+
+
+@cache
+def multiprocessors(device: int = 0) -> int:
+    """Streaming multiprocessors of an NVIDIA GPU, from the driver."""
+    cuda, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+    attribute = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT in cuda.h
+    error = cuda.cuInit(0) or cuda.cuDeviceGetAttribute(ctypes.byref(count), attribute, device)
+    if error:
+        raise Unsupported(f"the CUDA driver won't tell the number of multiprocessors ({error})")
+    return count.value
+
+
+def refusal(row: Kernel, mx: Any) -> str | None:
+    """Why this row can't run on MLX's GPU, or None."""
+    if row.language == "metal":
+        if mx.metal.is_available():
+            return None
+        return f"kernel {row.name} ({row.dtype}) is written in Metal: run it on an Apple GPU"
+    capability = compute_capability(mx)
+    if capability is None:
+        return f"kernel {row.name} ({row.dtype}) is written in CUDA: run it on an NVIDIA GPU"
+    has = f"this GPU has {_dotted(capability)}"
+    if row.minimum is not None and capability < row.minimum:
+        return f"{row.name} ({row.dtype}) needs compute capability {_dotted(row.minimum)}; {has}"
+    if row.maximum is not None and capability > row.maximum:
+        return (
+            f"{row.name} ({row.dtype}) ended with compute capability {_dotted(row.maximum)}; {has}: "
+            "use mma_sync"
+        )
+    if capability[0] in row.emulated:
+        return f"{row.name} ({row.dtype}) would be emulated by other instructions; {has}"
+    return None
+
+
+def _dotted(capability: tuple[int, int]) -> str:
+    return f"{capability[0]}.{capability[1]}"
+
+
+def build(row: Kernel, mx: Any, **params: Any) -> Built:
+    """Makes the inputs; the kernel itself is compiled by the first run.
+
+    Parameters are those of `row.defaults` and `launches` (how many a step may make, default 8),
+    `seed`, `blocks` (0: fill the chip once) and `compiled` (default True: the launches of a step
+    are one mx.compile call; building the graph anew costs the host some 20 us a launch, which
+    short kernels show). Raises Unsupported when the GPU lacks the unit and ValueError for
+    parameters that don't fit.
+    """
+    if reason := refusal(row, mx):
+        raise Unsupported(reason)
+    known = {"launches": 8, "seed": 1, "blocks": 0, "compiled": True, **row.defaults}
+    if unknown := set(params) - set(known):
+        raise ValueError(f"{row.name} has no parameter {', '.join(sorted(unknown))}")
+    values = {**known, **params}
+    if per_multiprocessor := values.get("blocks_per_multiprocessor"):
+        values["blocks"] = values["blocks"] or per_multiprocessor * multiprocessors()
+    prepared = row.prepare(row, mx, values)
+    mx.eval(prepared.inputs)
+    call, width = _caller(row, mx, prepared.launch), len(row.inputs)
+
+    def launch_all(*arrays: Any) -> list[Any]:
+        return [call(arrays[i : i + width]) for i in range(0, len(arrays), width)]
+
+    def step(count: int) -> Callable[[], None]:
+        if not 1 <= count <= len(prepared.inputs):
+            raise ValueError(f"{row.name} was built for 1 to {len(prepared.inputs)} launches")
+        function = mx.compile(launch_all) if values["compiled"] else launch_all
+        flat = [array for operands in prepared.inputs[:count] for array in operands]
+
+        def run() -> None:
+            mx.eval(function(*flat))
+
+        return run
+
+    def check() -> str | None:
+        inputs = prepared.inputs[-1]
+        return prepared.wrong(call(inputs), inputs)
+
+    return Built(step, prepared.work, check)
+
+
+def _caller(row: Kernel, mx: Any, launch: Launch) -> Callable[[Sequence[Any]], Any]:
+    options: dict[str, Any] = {
+        "name": f"nnbt_{row.name}_{row.dtype}",
+        "input_names": list(row.inputs),
+        "output_names": ["out"],
+        "source": row.body,
+        "header": row.source,
+    }
+    if row.language == "metal":
+        kernel = mx.fast.metal_kernel(**options)
+    else:
+        kernel = mx.fast.cuda_kernel(**options, shared_memory=launch.shared_memory)
+
+    def call(inputs: Sequence[Any]) -> Any:
+        return kernel(
+            inputs=list(inputs),
+            template=launch.template,
+            grid=(launch.blocks * launch.threads, 1, 1),
+            threadgroup=(launch.threads, 1, 1),
+            output_shapes=[launch.output_shape],
+            output_dtypes=[getattr(mx, launch.output_dtype)],
+            stream=mx.gpu,
+        )[0]
+
+    return call
