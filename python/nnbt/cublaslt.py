@@ -1,7 +1,7 @@
-"""cuBLASLt through ctypes: NVIDIA's matrix library as MLX's own wheels bring it, no new dependency.
+"""cuBLASLt through ctypes: NVIDIA's matrix library as the wheels of mlx-cuda-13 bring it.
 
-Types and values are those of cublasLt.h, cublas_api.h, library_types.h and driver_types.h of CUDA 13;
-tests/test_vendor.py compiles them against the headers.
+Types and values are those of cublasLt.h, cublas_api.h, library_types.h and driver_types.h of
+CUDA 13; tests/test_vendor.py compares them with the headers.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ CUDA_MEMCPY_DEVICE_TO_HOST = 2
 class Algorithm(ctypes.Structure):
     """cublasLtMatmulAlgo_t."""
 
-    _fields_ = [("data", ctypes.c_uint64 * 8)]  # noqa: RUF012
+    _fields_ = [("data", ctypes.c_uint64 * 8)]
 
 
 class HeuristicResult(ctypes.Structure):
     """cublasLtMatmulHeuristicResult_t."""
 
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("algo", Algorithm),
         ("workspace_size", ctypes.c_size_t),
         ("state", ctypes.c_int),
@@ -136,12 +136,12 @@ def _library(soname: str) -> ctypes.CDLL:
         ) from error
 
 
-def _call(name: str, *arguments: Any) -> None:
+def _call(name: str, *arguments: object) -> None:
     soname = "libcudart.so.13" if name.startswith("cuda") else "libcublasLt.so.13"
     function = getattr(_library(soname), name)
     function.argtypes = _SIGNATURES[name]
     if error := function(*arguments):
-        raise Unsupported(f"{name} answered with error {error} (see {soname}'s header for its name)")
+        raise Unsupported(f"{name} answered with error {error} of {soname}: see its header")
 
 
 @cache
@@ -172,9 +172,7 @@ class Matmul:
         _call("cudaSetDevice", device)
         self._handle = self._create("cublasLtCreate", "cublasLtDestroy")
         non_blocking = 1  # cudaStreamNonBlocking
-        self._stream = self._create(
-            "cudaStreamCreateWithFlags", "cudaStreamDestroy", non_blocking
-        )
+        self._stream = self._create("cudaStreamCreateWithFlags", "cudaStreamDestroy", non_blocking)
         self._a, self._b = self._upload(a), self._upload(b)
         self._d_bytes = np.dtype(precision.output_dtype).itemsize * self.n**2
         self._d = self._create("cudaMalloc", "cudaFree", self._d_bytes)
@@ -187,7 +185,7 @@ class Matmul:
         scalar = ctypes.c_int32 if precision.scale == "CUDA_R_32I" else ctypes.c_float
         self._one, self._zero = scalar(1), scalar(0)
 
-    def _create(self, create: str, destroy: str, *arguments: Any) -> ctypes.c_void_p:
+    def _create(self, create: str, destroy: str, *arguments: object) -> ctypes.c_void_p:
         handle = ctypes.c_void_p()
         _call(create, ctypes.byref(handle), *arguments)
         self._undo.append((destroy, handle))
@@ -208,7 +206,7 @@ class Matmul:
             VALUES[self.precision.scale],
         )
         transpose, fast = ctypes.c_int32(CUBLAS_OP_T), ctypes.c_int8(fast_accumulation)
-        attributes = [(CUBLASLT_MATMUL_DESC_TRANSA, transpose)]
+        attributes: list[tuple[int, Any]] = [(CUBLASLT_MATMUL_DESC_TRANSA, transpose)]
         if fast_accumulation:
             attributes.append((CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast))
         for attribute, value in attributes:

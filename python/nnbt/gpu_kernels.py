@@ -1,7 +1,7 @@
 """GPU engine `kernel`: what the chip does when nothing but the measured unit is in the way.
 
-Kernels run through mx.fast.cuda_kernel and mx.fast.metal_kernel, so they are compiled on the machine
-and timed like any MLX operation. `mx` (mlx.core) is always passed in.
+Kernels run through mx.fast.cuda_kernel and mx.fast.metal_kernel: compiled on the machine, timed
+like any MLX operation. `mx` (mlx.core) is always passed in.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nnbt._native import Unsupported
 from nnbt.kernels.compute import COMPUTE
-from nnbt.kernels.rows import Kernel, Launch, Work
+from nnbt.kernels.rows import Kernel, Launch, MlxArray, Work
 from nnbt.kernels.streams import STREAMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import ModuleType
 
 __all__ = ["KERNELS", "Built", "Kernel", "Work", "build", "compute_capability", "refusal"]
 
@@ -27,8 +28,8 @@ class Built(NamedTuple):
     """A kernel ready to run.
 
     `step(k)` is a callable that makes k launches on separate inputs and outputs and waits for them;
-    `work` is that of one launch; `check()` runs one more launch and says what is wrong with its
-    result, or None.
+    `work` is that of one launch; `check()` says what is wrong with the latest run's last output (of
+    a run of its own where none came before), or None.
     """
 
     step: Callable[[int], Callable[[], None]]
@@ -36,7 +37,7 @@ class Built(NamedTuple):
     check: Callable[[], str | None]
 
 
-def compute_capability(mx: Any) -> tuple[int, int] | None:
+def compute_capability(mx: ModuleType) -> tuple[int, int] | None:
     """NVIDIA compute capability of MLX's GPU; None without an NVIDIA GPU."""
     if not mx.cuda.is_available():
         return None
@@ -55,7 +56,7 @@ def multiprocessors(device: int = 0) -> int:
     return count.value
 
 
-def refusal(row: Kernel, mx: Any) -> str | None:
+def refusal(row: Kernel, mx: ModuleType) -> str | None:
     """Why this row can't run on MLX's GPU, or None."""
     if row.language == "metal":
         if mx.metal.is_available():
@@ -69,8 +70,8 @@ def refusal(row: Kernel, mx: Any) -> str | None:
         return f"{row.name} ({row.dtype}) needs compute capability {_dotted(row.minimum)}; {has}"
     if row.maximum is not None and capability > row.maximum:
         return (
-            f"{row.name} ({row.dtype}) ended with compute capability {_dotted(row.maximum)}; {has}: "
-            "use mma_sync"
+            f"{row.name} ({row.dtype}) ended with compute capability {_dotted(row.maximum)}; "
+            f"{has}: use mma_sync"
         )
     if capability[0] in row.emulated:
         return f"{row.name} ({row.dtype}) would be emulated by other instructions; {has}"
@@ -81,7 +82,7 @@ def _dotted(capability: tuple[int, int]) -> str:
     return f"{capability[0]}.{capability[1]}"
 
 
-def build(row: Kernel, mx: Any, **params: Any) -> Built:
+def build(row: Kernel, mx: ModuleType, **params: object) -> Built:
     """Makes the inputs; the kernel itself is compiled by the first run.
 
     Parameters are those of `row.defaults` and `launches` (how many a step may make, default 8),
@@ -92,7 +93,13 @@ def build(row: Kernel, mx: Any, **params: Any) -> Built:
     """
     if reason := refusal(row, mx):
         raise Unsupported(reason)
-    known = {"launches": 8, "seed": 1, "blocks": 0, "compiled": True, **row.defaults}
+    known: dict[str, Any] = {
+        "launches": 8,
+        "seed": 1,
+        "blocks": 0,
+        "compiled": True,
+        **row.defaults,
+    }
     if unknown := set(params) - set(known):
         raise ValueError(f"{row.name} has no parameter {', '.join(sorted(unknown))}")
     values = {**known, **params}
@@ -102,7 +109,9 @@ def build(row: Kernel, mx: Any, **params: Any) -> Built:
     mx.eval(prepared.inputs)
     call, width = _caller(row, mx, prepared.launch), len(row.inputs)
 
-    def launch_all(*arrays: Any) -> list[Any]:
+    latest: list[tuple[MlxArray, int]] = []
+
+    def launch_all(*arrays: MlxArray) -> list[MlxArray]:
         return [call(arrays[i : i + width]) for i in range(0, len(arrays), width)]
 
     def step(count: int) -> Callable[[], None]:
@@ -112,18 +121,23 @@ def build(row: Kernel, mx: Any, **params: Any) -> Built:
         flat = [array for operands in prepared.inputs[:count] for array in operands]
 
         def run() -> None:
-            mx.eval(function(*flat))
+            outputs = function(*flat)
+            mx.eval(outputs)
+            latest[:] = [(outputs[-1], count - 1)]
 
         return run
 
     def check() -> str | None:
-        inputs = prepared.inputs[-1]
-        return prepared.wrong(call(inputs), inputs)
+        if not latest:
+            step(1)()
+        return prepared.wrong(*latest[0])
 
     return Built(step, prepared.work, check)
 
 
-def _caller(row: Kernel, mx: Any, launch: Launch) -> Callable[[Sequence[Any]], Any]:
+def _caller(
+    row: Kernel, mx: ModuleType, launch: Launch
+) -> Callable[[Sequence[MlxArray]], MlxArray]:
     options: dict[str, Any] = {
         "name": f"nnbt_{row.name}_{row.dtype}",
         "input_names": list(row.inputs),
@@ -136,7 +150,7 @@ def _caller(row: Kernel, mx: Any, launch: Launch) -> Callable[[Sequence[Any]], A
     else:
         kernel = mx.fast.cuda_kernel(**options, shared_memory=launch.shared_memory)
 
-    def call(inputs: Sequence[Any]) -> Any:
+    def call(inputs: Sequence[MlxArray]) -> MlxArray:
         return kernel(
             inputs=list(inputs),
             template=launch.template,

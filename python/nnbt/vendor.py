@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -66,10 +67,8 @@ def cublaslt_matmul(
     reference = row.decode(a[sample]) @ row.decode(b[sample]).T
     del a, b
     description, algorithm, tried, fast = _fastest(matmul, heuristics, best_ns)
-    notes = [
-        f"cuBLASLt {n} x {n} x {n} {dtype}, TN, {cublaslt.name_algorithm(algorithm)}, "
-        f"best of {tried} tried"
-    ]
+    name = cublaslt.name_algorithm(algorithm)
+    notes = [f"cuBLASLt {n} x {n} x {n} {dtype}, TN, {name}, best of {tried} tried"]
     if fast:
         notes.append("fast accumulation: sums of 8-bit products keep about 14 bits")
 
@@ -91,8 +90,8 @@ def _fastest(
     candidates = []
     for fast in (False, True) if matmul.precision.fast_accumulation else (False,):
         description = matmul.describe(fast_accumulation=fast)
-        for result in matmul.algorithms(description, heuristics):
-            candidates.append((description, result.algo, fast))
+        algorithms = matmul.algorithms(description, heuristics)
+        candidates += [(description, result.algo, fast) for result in algorithms]
     times = []
     for description, algorithm, fast in candidates:
 
@@ -156,15 +155,15 @@ def numpy_matmul(dtype: str, n: int, *, seed: int = 1) -> Built:
 
 def blas_name() -> str:
     """Library behind NumPy's matrix product, with version, kernel and threads when it tells."""
-    from threadpoolctl import threadpool_info  # noqa: PLC0415 - it scans every loaded library
-
-    for library in threadpool_info():
+    # By name: it has no type information.
+    threadpoolctl = importlib.import_module("threadpoolctl")
+    for library in threadpoolctl.threadpool_info():
         if library["user_api"] == "blas":
             parts = [str(library["internal_api"]), str(library["version"])]
             if architecture := library.get("architecture"):
                 parts.append(f"{architecture} kernels")
             return ", ".join([*parts, f"{library['num_threads']} threads"])
     # Accelerate and the reference BLAS tell nothing at run time.
-    build: dict[str, Any] = np.show_config(mode="dicts") or {}
-    blas = build.get("Build Dependencies", {}).get("blas", {})
+    built = np.show_config(mode="dicts")
+    blas = (built or {}).get("Build Dependencies", {}).get("blas", {})
     return f"{blas.get('name', 'an unnamed BLAS')} (as NumPy was built)"

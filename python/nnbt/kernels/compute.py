@@ -9,11 +9,12 @@ import numpy as np
 
 from nnbt.kernels import text
 from nnbt.kernels.instructions import MATRIX_INSTRUCTIONS, mma_sync, wgmma
-from nnbt.kernels.rows import Kernel, Launch, Prepared, Work
+from nnbt.kernels.rows import Kernel, Launch, MlxArray, Prepared, Work
 from nnbt.operands import FORMATS, exact_operands, pack_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from types import ModuleType
 
     from numpy.typing import NDArray
 
@@ -33,8 +34,8 @@ class Bounds:
     """Up to here the accumulator counts in ones."""
 
 
-# Hopper adds e4m3 products with 13 fraction bits (arXiv:2412.19437 section 3.3.2 counts 14 bits), so
-# that integers are exact only up to 2^14; int8 sums wrap around and are always exact.
+# Hopper adds e4m3 products with about 14 bits (arXiv:2412.19437, section 3.3.2), so that integers
+# are exact only up to 2^14; int8 sums are exact in 32 bits.
 BOUNDS = {
     "float16": Bounds(511, 255, 2**24),
     "bfloat16": Bounds(255, 255, 2**24),
@@ -46,7 +47,7 @@ BOUNDS = {
 
 @dataclass(frozen=True)
 class Tile:
-    """What a group of threads multiplies in a pass: (rows x depth) by (columns x depth) transposed."""
+    """What a group of threads multiplies in a pass: rows x depth by depth x columns."""
 
     rows: int
     columns: int
@@ -65,7 +66,7 @@ TILES = {
 
 
 def _operands(
-    row: Kernel, tile: Tile, depth: int, passes: int, data: str, seed: int
+    row: Kernel, tile: Tile, depth: int, passes: int, *, data: str, seed: int
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Values of A (groups, rows, depth), B (1 or groups, columns, depth) and the sums expected."""
     if data == "normal":
@@ -79,18 +80,20 @@ def _operands(
         b = rounded(1 if tile.shared_columns else tile.groups, tile.columns, depth)
         return a, b, passes * (a @ b.swapaxes(1, 2))
     bounds = BOUNDS[row.dtype]
-    if tile.shared_columns:
-        one = exact_operands(
-            tile.groups * tile.rows, tile.columns, depth, bounds.magnitude, bounds.growth, seed
+    rows, count = (
+        (tile.rows, tile.groups) if not tile.shared_columns else (tile.rows * tile.groups, 1)
+    )
+    sets = [
+        exact_operands(
+            rows,
+            tile.columns,
+            depth,
+            magnitude=bounds.magnitude,
+            growth=bounds.growth,
+            seed=seed * 100 + i,
         )
-        sets = [one]
-    else:
-        sets = [
-            exact_operands(
-                tile.rows, tile.columns, depth, bounds.magnitude, bounds.growth, seed * 100 + i
-            )
-            for i in range(tile.groups)
-        ]
+        for i in range(count)
+    ]
     peak = max(one.peak for one in sets) + passes * bounds.growth
     if row.dtype != "int8" and peak > bounds.limit:
         raise ValueError(
@@ -103,7 +106,7 @@ def _operands(
     return a, b, passes * product
 
 
-def prepare_matrix(row: Kernel, mx: Any, params: Mapping[str, Any]) -> Prepared:
+def prepare_matrix(row: Kernel, mx: ModuleType, params: Mapping[str, Any]) -> Prepared:
     """Operands in the dtype's own bits, as 4-byte words; `data` is 'exact' or 'normal'."""
     tile, data = TILES[row.name], params["data"]
     metal = row.language == "metal"
@@ -114,9 +117,11 @@ def prepare_matrix(row: Kernel, mx: Any, params: Mapping[str, Any]) -> Prepared:
     if data == "normal" and row.dtype in ("int8", "float8_e4m3"):
         raise ValueError(f"{row.dtype} sums of normal values can't be checked: use data='exact'")
     iterations = mx.array([params["iterations"]], dtype=mx.int32)
-    inputs, expected = [], np.empty(0)
+    inputs, expected = [], []
     for launch in range(params["launches"]):
-        a, b, expected = _operands(row, tile, depth, passes, data, params["seed"] * 1000 + launch)
+        seed = params["seed"] * 1000 + launch
+        a, b, sums = _operands(row, tile, depth, passes, data=data, seed=seed)
+        expected.append(sums)
         if metal:
             kind = np.dtype(row.dtype)
             operands = [mx.array(a.astype(kind)), mx.array(b.astype(kind))]
@@ -138,27 +143,27 @@ def prepare_matrix(row: Kernel, mx: Any, params: Mapping[str, Any]) -> Prepared:
 
 
 def _wrong_sums(
-    expected: NDArray[Any], tolerance: float
-) -> Callable[[Any, list[Any]], str | None]:
-    """Compares every block's sums with those of the last launch's operands."""
+    expected: Sequence[NDArray[Any]], tolerance: float
+) -> Callable[[MlxArray, int], str | None]:
+    """Compares the sums of every block with those of the launch's operands."""
 
-    def wrong(output: Any, _: list[Any]) -> str | None:
-        sums = np.array(output).astype(np.float64)
-        scale = float(np.abs(expected).max())
-        error = np.abs(sums - expected.reshape(1, *expected.shape))
+    def wrong(output: MlxArray, index: int) -> str | None:
+        sums, truth = np.array(output).astype(np.float64), expected[index]
+        scale = float(np.abs(truth).max())
+        error = np.abs(sums - truth)
         if np.isfinite(sums).all() and float(error.max()) <= tolerance * scale:
             return None
         bad = ~(error <= tolerance * scale)
         at = tuple(int(i) for i in np.argwhere(bad)[0])
         return (
-            f"{bad.mean():.1%} of the sums are off, by up to {np.nanmax(error):.6g} where the largest "
-            f"is {scale:.6g}; first at {at}: {sums[at]:.9g} instead of {expected[at[1:]]:.9g}"
+            f"{bad.mean():.1%} of the sums are off, by up to {np.nanmax(error):.6g} where the "
+            f"largest is {scale:.6g}; first at {at}: {sums[at]:.9g} instead of {truth[at[1:]]:.9g}"
         )
 
     return wrong
 
 
-def prepare_fma(row: Kernel, mx: Any, params: Mapping[str, Any]) -> Prepared:
+def prepare_fma(row: Kernel, mx: ModuleType, params: Mapping[str, Any]) -> Prepared:
     """Random integers: p up to the row's growth, q and r one apart, so that sums stay exact."""
     threads, blocks = params["threads"], params["blocks"]
     passes = params["iterations"] * params["passes"]
@@ -167,13 +172,14 @@ def prepare_fma(row: Kernel, mx: Any, params: Mapping[str, Any]) -> Prepared:
         raise ValueError(f"{passes} passes take sums past {limit}: ask for fewer iterations")
     kind = np.dtype(row.dtype)
     iterations = mx.array([params["iterations"]], dtype=mx.int32)
-    inputs, expected = [], np.empty(0)
+    inputs, expected = [], []
     for launch in range(params["launches"]):
         rng = np.random.default_rng(params["seed"] * 1000 + launch)
         p = rng.integers(1, p_max + 1, (threads, 4)) * rng.choice((-1, 1), (threads, 4))
         q = rng.integers(-q_max, q_max + 1, (threads, 4))
         r = q - rng.choice((-1, 1), (threads, 4))
-        expected = (passes * p[:, :, None] * (q - r)[:, None, :]).reshape(threads, _CHAINS)
+        sums = passes * p[:, :, None] * (q - r)[:, None, :]
+        expected.append(sums.reshape(threads, _CHAINS).astype(np.float64))
         inputs.append([*(mx.array(values.astype(kind)) for values in (p, q, r)), iterations])
     shape = (blocks, threads, _CHAINS)
     launch_shape = Launch(blocks, threads, [("PASSES", params["passes"])], shape, row.dtype)
@@ -217,6 +223,7 @@ _FMA_FLOAT16 = {**_FMA, "iterations": 128, "passes": 4, "p_max": 3, "q_max": 127
 
 def _metal(name: str, dtype: str, defaults: Mapping[str, Any]) -> Kernel:
     kind = {"float16": "half", "float32": "float"}[dtype]
+    inputs: tuple[str, ...]
     if name == "fma":
         inputs, prepare = ("p", "q", "r", "iterations"), prepare_fma
         body = (

@@ -24,7 +24,8 @@ class MatrixInstruction:
         return {"f32": "float", "s32": "int32_t"}[self.accumulator]
 
     @property
-    def _constraint(self) -> str:
+    def constraint(self) -> str:
+        """Of the accumulator in inline assembly."""
         return {"f32": "f", "s32": "r"}[self.accumulator]
 
 
@@ -47,7 +48,7 @@ def _operands(constraint: str, name: str, count: int) -> str:
 
 def wgmma(row: MatrixInstruction, *, a_in_registers: bool) -> str:
     """CUDA source: wgmma m64n256 as `multiply_accumulate`, and `keep_in_registers`."""
-    count, constraint, kind = 128, row._constraint, row.cuda_accumulator
+    count, constraint, kind = 128, row.constraint, row.cuda_accumulator
     a_type = "const uint32_t (&a)[4]" if a_in_registers else "uint64_t a"
     a_names = _registers(count, 4) if a_in_registers else f"%{count}"
     a_inputs = _operands("r", "a", 4) if a_in_registers else '"l"(a)'
@@ -59,7 +60,8 @@ def wgmma(row: MatrixInstruction, *, a_in_registers: bool) -> str:
     return f"""namespace nnbt {{
 __device__ __forceinline__ void multiply_accumulate({kind} (&d)[{count}], {a_type}, uint64_t b) {{
   asm volatile("{{\\n.reg .pred add;\\nsetp.ne.b32 add, 1, 0;\\n"
-               "{name}.{row.operand} {_registers(0, count)}, {a_names}, {b_name}, add{flags};\\n}}\\n"
+               "{name}.{row.operand} "
+               "{_registers(0, count)}, {a_names}, {b_name}, add{flags};\\n}}\\n"
                : {_operands("+" + constraint, "d", count)}
                : {a_inputs}, "l"(b));
 }}
@@ -80,8 +82,9 @@ def mma_sync(row: MatrixInstruction) -> str:
     return f"""namespace nnbt {{
 __device__ __forceinline__ void multiply_accumulate({kind} (&d)[4], const uint32_t (&a)[4],
                                                     const uint32_t (&b)[2]) {{
-  asm volatile("{name} {_registers(0, 4)}, {_registers(4, 4)}, {_registers(8, 2)}, {_registers(0, 4)};"
-               : {_operands("+" + row._constraint, "d", 4)}
+  asm volatile("{name} "
+               "{_registers(0, 4)}, {_registers(4, 4)}, {_registers(8, 2)}, {_registers(0, 4)};"
+               : {_operands("+" + row.constraint, "d", 4)}
                : {_operands("r", "a", 4)}, {_operands("r", "b", 2)});
 }}
 }}  // namespace nnbt

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from types import ModuleType
+
+MlxArray = Any
 
 
 class Work(NamedTuple):
@@ -30,13 +33,13 @@ class Launch(NamedTuple):
 class Prepared(NamedTuple):
     """A row with its parameters: launch, inputs of each launch, work, and the check.
 
-    `wrong(output, inputs)` says what is wrong with the output of a launch, or None.
+    `wrong(output, i)` says what is wrong with the output of launch `i`, or None.
     """
 
     launch: Launch
-    inputs: list[list[Any]]
+    inputs: list[list[MlxArray]]
     work: Work
-    wrong: Callable[[Any, list[Any]], str | None]
+    wrong: Callable[[MlxArray, int], str | None]
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Kernel:
     """Functions that come before the kernel."""
     body: str
     inputs: tuple[str, ...]
-    prepare: Callable[[Kernel, Any, Mapping[str, Any]], Prepared]
+    prepare: Callable[[Kernel, ModuleType, Mapping[str, Any]], Prepared]
     defaults: Mapping[str, Any] = field(default_factory=dict)
     minimum: tuple[int, int] | None = None
     maximum: tuple[int, int] | None = None

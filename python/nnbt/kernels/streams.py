@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnbt.kernels import text
-from nnbt.kernels.rows import Kernel, Launch, Prepared, Work
+from nnbt.kernels.rows import Kernel, Launch, MlxArray, Prepared, Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from types import ModuleType
+
+    Wrong = Callable[[ModuleType, Launch, MlxArray, list[MlxArray]], str | None]
 
 SCALAR = 0.5
 """Of the triad: a power of two, so that a + SCALAR * b rounds once, fused or not."""
@@ -53,12 +56,12 @@ def _geometry(row: Kernel, params: Mapping[str, Any]) -> tuple[Launch, int]:
     return launch, words
 
 
-def prepare_stream(row: Kernel, mx: Any, params: Mapping[str, Any]) -> Prepared:
+def prepare_stream(row: Kernel, mx: ModuleType, params: Mapping[str, Any]) -> Prepared:
     """Random float32 inputs of `array_bytes` each for every launch."""
     launch, words = _geometry(row, params)
     keys = iter(range(params["seed"] * 1000, params["seed"] * 1000 + 1000))
 
-    def operand() -> Any:
+    def operand() -> MlxArray:
         if row.name == "write":
             return mx.array([next(keys) * _MULTIPLIER % 2**32], dtype=mx.uint32)
         return mx.random.uniform(-1, 1, (words,), key=mx.random.key(next(keys)), stream=mx.gpu)
@@ -68,14 +71,14 @@ def prepare_stream(row: Kernel, mx: Any, params: Mapping[str, Any]) -> Prepared:
     moved = float(words * _WORD * arrays)
     expect = _WRONG[row.name]
 
-    def wrong(output: Any, operands: list[Any]) -> str | None:
-        return expect(mx, launch, output, operands)
+    def wrong(output: MlxArray, index: int) -> str | None:
+        return expect(mx, launch, output, inputs[index])
 
     ops = {"add": 1, "triad": 2}.get(row.name, 0) * float(words)
     return Prepared(launch, inputs, Work(ops, moved), wrong)
 
 
-def _differs(mx: Any, output: Any, expected: Any) -> str | None:
+def _differs(mx: ModuleType, output: MlxArray, expected: Callable[[slice], MlxArray]) -> str | None:
     # Compared in pieces: a whole boolean array would cost another quarter of the array.
     pieces = 16
     for i in range(pieces):
@@ -86,13 +89,13 @@ def _differs(mx: Any, output: Any, expected: Any) -> str | None:
     return None
 
 
-def _wrong_copy(mx: Any, _: Launch, output: Any, inputs: list[Any]) -> str | None:
+def _wrong_copy(mx: ModuleType, _: Launch, output: MlxArray, inputs: list[MlxArray]) -> str | None:
     return _differs(mx, output, lambda part: inputs[0][part])
 
 
-def _wrong_sum(scalar: float) -> Callable[[Any, Launch, Any, list[Any]], str | None]:
-    def wrong(mx: Any, _: Launch, output: Any, inputs: list[Any]) -> str | None:
-        def expected(part: slice) -> Any:
+def _wrong_sum(scalar: float) -> Wrong:
+    def wrong(mx: ModuleType, _: Launch, output: MlxArray, inputs: list[MlxArray]) -> str | None:
+        def expected(part: slice) -> MlxArray:
             scaled = mx.multiply(inputs[1][part], scalar, stream=mx.gpu)
             return mx.add(inputs[0][part], scaled, stream=mx.gpu)
 
@@ -101,19 +104,19 @@ def _wrong_sum(scalar: float) -> Callable[[Any, Launch, Any, list[Any]], str | N
     return wrong
 
 
-def _wrong_write(mx: Any, _: Launch, output: Any, inputs: list[Any]) -> str | None:
+def _wrong_write(mx: ModuleType, _: Launch, output: MlxArray, inputs: list[MlxArray]) -> str | None:
     multiplier = mx.array(_MULTIPLIER, dtype=mx.uint32)
 
-    def expected(part: slice) -> Any:
+    def expected(part: slice) -> MlxArray:
         index = mx.arange(part.start, part.stop, dtype=mx.uint32, stream=mx.gpu)
-        return mx.add(
-            mx.multiply(index, multiplier, stream=mx.gpu), inputs[0], stream=mx.gpu
-        )
+        return mx.add(mx.multiply(index, multiplier, stream=mx.gpu), inputs[0], stream=mx.gpu)
 
     return _differs(mx, output, expected)
 
 
-def _wrong_read(mx: Any, launch: Launch, output: Any, inputs: list[Any]) -> str | None:
+def _wrong_read(
+    _: ModuleType, launch: Launch, output: MlxArray, inputs: list[MlxArray]
+) -> str | None:
     sums = np.array(output)
     template = dict(launch.template)
     pieces = template.get("PIECES") or template["CHUNKS"] or launch.blocks
@@ -128,7 +131,7 @@ def _wrong_read(mx: Any, launch: Launch, output: Any, inputs: list[Any]) -> str 
     return None
 
 
-_WRONG: dict[str, Callable[[Any, Launch, Any, list[Any]], str | None]] = {
+_WRONG: dict[str, Wrong] = {
     "read": _wrong_read,
     "bulk_read": _wrong_read,
     "write": _wrong_write,
