@@ -56,8 +56,28 @@ def device_headers() -> dict[str, str]:
     return {name: next(t for t in texts if mark in t) for name, mark in _HEADERS.items()}
 
 
-def source(row: Kernel, inputs: list[str], output: str, template: list[tuple[str, int]]) -> str:
-    """What mx.fast.cuda_kernel compiles; `inputs` and `output` are MLX dtypes."""
+_WITH_HEADERS = (
+    f'#include "{_FOLDER}utils.cuh"\n#include <cooperative_groups.h>\n'
+    "#define inf cuda::std::numeric_limits<float>::infinity()\n"
+)
+_WITHOUT_HEADERS = (
+    "using int32_t = int; using uint32_t = unsigned int; using uint64_t = unsigned long long;\n"
+    "namespace cooperative_groups {}\n"
+)
+
+
+def source(
+    row: Kernel,
+    inputs: list[str],
+    output: str,
+    template: list[tuple[str, int]],
+    *,
+    headers: bool = True,
+) -> str:
+    """What mx.fast.cuda_kernel compiles; `inputs` and `output` are MLX dtypes.
+
+    Without `headers` it compiles four times as fast: our kernels use nothing of MLX's.
+    """
     arguments = [
         f"    const {_CUDA_TYPES[dtype]}* {name}"
         for name, dtype in zip(row.inputs, inputs, strict=True)
@@ -65,9 +85,7 @@ def source(row: Kernel, inputs: list[str], output: str, template: list[tuple[str
     arguments.append(f"    {_CUDA_TYPES[output]}* out")
     constants = "".join(f"  constexpr int {name} = {value};\n" for name, value in template)
     return (
-        f'#include "{_FOLDER}utils.cuh"\n#include <cooperative_groups.h>\n'
-        "#define inf cuda::std::numeric_limits<float>::infinity()\n"
-        f"{row.source}namespace mlx::core::cu {{\nnamespace cg = cooperative_groups;\n"
+        f"{_WITH_HEADERS if headers else _WITHOUT_HEADERS}{row.source}namespace mlx::core::cu {{\nnamespace cg = cooperative_groups;\n"
         "__global__ void kernel(\n" + ",\n".join(arguments) + ") {\n"
         f"{constants}{row.body}\n}}\n}} // namespace mlx::core::cu\n"
     )

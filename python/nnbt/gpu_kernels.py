@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
-__all__ = ["KERNELS", "Built", "Kernel", "Work", "build", "compute_capability", "refusal"]
+__all__ = [
+    "KERNELS",
+    "OPS_PER_CLOCK",
+    "Built",
+    "Kernel",
+    "Work",
+    "build",
+    "clock_peak",
+    "compute_capability",
+    "multiprocessors",
+    "refusal",
+]
 
 KERNELS: dict[str, Kernel] = {row.key: row for row in (*STREAMS, *COMPUTE)}
 
@@ -54,6 +65,37 @@ def multiprocessors(device: int = 0) -> int:
     if error:
         raise Unsupported(f"the CUDA driver won't tell the number of multiprocessors ({error})")
     return count.value
+
+
+# Operations per multiprocessor and clock, dense, one multiply-add counted as two. From the boost
+# clocks and rates of NVIDIA's A100, H100 and B200 data sheets, such as 989.4 TFLOP/s = 132 x 4096 x
+# 1.83 GHz. Chips of 8.6, 8.9 and 12.0 are missing: GeForce and professional cards with the same
+# compute capability differ by a factor of two.
+OPS_PER_CLOCK: dict[tuple[int, int], dict[str, int]] = {
+    (8, 0): {"float32": 128, "tfloat32": 1024, "float16": 2048, "bfloat16": 2048, "int8": 4096},
+    (9, 0): {
+        "float32": 256,
+        "tfloat32": 2048,
+        "float16": 4096,
+        "bfloat16": 4096,
+        "int8": 8192,
+        "float8_e4m3": 8192,
+    },
+    (10, 0): {
+        "float32": 256,
+        "tfloat32": 4096,
+        "float16": 8192,
+        "bfloat16": 8192,
+        "int8": 16384,
+        "float8_e4m3": 16384,
+    },
+}
+
+
+def clock_peak(dtype: str, capability: tuple[int, int], clock_hz: float) -> float | None:
+    """Operations per second of the whole GPU at this clock; None where the rate isn't known."""
+    per_clock = OPS_PER_CLOCK.get(capability, {}).get(dtype)
+    return per_clock * multiprocessors() * clock_hz if per_clock else None
 
 
 def refusal(row: Kernel, mx: ModuleType) -> str | None:

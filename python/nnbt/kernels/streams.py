@@ -143,7 +143,12 @@ _WRONG: dict[str, Wrong] = {
 
 _GIB = 2**30
 _CUDA = {"array_bytes": 2 * _GIB, "unroll": 4, "threads": 512, "cache": 1}
-_BULK = {"array_bytes": 2 * _GIB, "piece_bytes": 2**14, "stages": 6}
+_BULK = {
+    "array_bytes": 2 * _GIB,
+    "piece_bytes": 2**14,
+    "stages": 6,
+    "blocks_per_multiprocessor": 2,
+}
 _METAL = {"array_bytes": _GIB // 4, "unroll": 4, "threads": 256}
 _TEMPLATE = "<UNROLL, CHUNKS, CACHE>"
 _METAL_INDEX = (
