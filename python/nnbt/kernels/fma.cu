@@ -1,0 +1,34 @@
+// Fused multiply-adds on the ordinary float32 lanes.
+namespace nnbt {
+
+// A pass is 32 FMAs a thread in 16 independent chains: acc[i][j] += p[i] * q[j], then
+// acc[i][j] -= p[i] * r[j]. With r close to q the sums stay small enough to be exact, whatever the
+// number of passes; the operands still have random bits.
+template <int PASSES>
+__device__ __forceinline__ void fma_passes(const float* p_all, const float* q_all,
+                                           const float* r_all, const int32_t* iterations,
+                                           float* out) {
+  float p[4], q[4], r[4], acc[16] = {};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    p[i] = p_all[threadIdx.x * 4 + i];
+    q[i] = q_all[threadIdx.x * 4 + i];
+    r[i] = r_all[threadIdx.x * 4 + i];
+  }
+  const int n = *iterations;
+#pragma unroll 1
+  for (int iteration = 0; iteration < n; ++iteration) {
+#pragma unroll
+    for (int pass = 0; pass < PASSES; ++pass) {
+#pragma unroll
+      for (int k = 0; k < 16; ++k) acc[k] = fmaf(p[k / 4], q[k % 4], acc[k]);
+#pragma unroll
+      for (int k = 0; k < 16; ++k) acc[k] = fmaf(-p[k / 4], r[k % 4], acc[k]);
+    }
+  }
+  float* mine = out + (static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x) * 16;
+#pragma unroll
+  for (int k = 0; k < 16; ++k) mine[k] = acc[k];
+}
+
+}  // namespace nnbt

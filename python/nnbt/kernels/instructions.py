@@ -1,0 +1,91 @@
+"""Matrix instructions of NVIDIA's tensor cores, as CUDA source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MatrixInstruction:
+    """Tensor-core instruction of a dtype; every one is 32 bytes deep (a k-slice).
+
+    Names are those of the PTX manual (mma.sync, wgmma.mma_async).
+    """
+
+    operand: str
+    accumulator: str
+    depth: int
+    wgmma_flags: str = ""
+    """What follows the operands: scale-d, then signs, for 16-bit formats also transpositions."""
+
+    @property
+    def cuda_accumulator(self) -> str:
+        """The accumulator's type in CUDA C++."""
+        return {"f32": "float", "s32": "int32_t"}[self.accumulator]
+
+    @property
+    def constraint(self) -> str:
+        """Of the accumulator in inline assembly."""
+        return {"f32": "f", "s32": "r"}[self.accumulator]
+
+
+MATRIX_INSTRUCTIONS = {
+    "float16": MatrixInstruction("f16", "f32", 16, ", 1, 1, 0, 0"),
+    "bfloat16": MatrixInstruction("bf16", "f32", 16, ", 1, 1, 0, 0"),
+    "tfloat32": MatrixInstruction("tf32", "f32", 8, ", 1, 1"),
+    "float8_e4m3": MatrixInstruction("e4m3", "f32", 32, ", 1, 1"),
+    "int8": MatrixInstruction("s8", "s32", 32),
+}
+
+
+def _registers(first: int, count: int) -> str:
+    return "{" + ", ".join(f"%{i}" for i in range(first, first + count)) + "}"
+
+
+def _operands(constraint: str, name: str, count: int) -> str:
+    return ", ".join(f'"{constraint}"({name}[{i}])' for i in range(count))
+
+
+def wgmma(row: MatrixInstruction, *, a_in_registers: bool) -> str:
+    """CUDA source: wgmma m64n256 as `multiply_accumulate`, and `keep_in_registers`."""
+    count, constraint, kind = 128, row.constraint, row.cuda_accumulator
+    a_type = "const uint32_t (&a)[4]" if a_in_registers else "uint64_t a"
+    a_names = _registers(count, 4) if a_in_registers else f"%{count}"
+    a_inputs = _operands("r", "a", 4) if a_in_registers else '"l"(a)'
+    b_name = f"%{count + (4 if a_in_registers else 1)}"
+    flags = row.wgmma_flags
+    if a_in_registers:
+        flags = flags.replace(", 0, 0", ", 0")  # only B can still be transposed
+    name = f"wgmma.mma_async.sync.aligned.m64n256k{row.depth}.{row.accumulator}.{row.operand}"
+    return f"""namespace nnbt {{
+__device__ __forceinline__ void multiply_accumulate({kind} (&d)[{count}], {a_type}, uint64_t b) {{
+  asm volatile("{{\\n.reg .pred add;\\nsetp.ne.b32 add, 1, 0;\\n"
+               "{name}.{row.operand} "
+               "{_registers(0, count)}, {a_names}, {b_name}, add{flags};\\n}}\\n"
+               : {_operands("+" + constraint, "d", count)}
+               : {a_inputs}, "l"(b));
+}}
+__device__ __forceinline__ void keep_in_registers({kind} (&d)[{count}]) {{
+  asm volatile("" : {_operands("+" + constraint, "d", count)} :: "memory");
+}}
+}}  // namespace nnbt
+"""
+
+
+def mma_sync(row: MatrixInstruction) -> str:
+    """CUDA source: mma.sync m16n8 as `multiply_accumulate`."""
+    kind = row.cuda_accumulator
+    name = (
+        f"mma.sync.aligned.m16n8k{row.depth}.row.col."
+        f"{row.accumulator}.{row.operand}.{row.operand}.{row.accumulator}"
+    )
+    return f"""namespace nnbt {{
+__device__ __forceinline__ void multiply_accumulate({kind} (&d)[4], const uint32_t (&a)[4],
+                                                    const uint32_t (&b)[2]) {{
+  asm volatile("{name} "
+               "{_registers(0, 4)}, {_registers(4, 4)}, {_registers(8, 2)}, {_registers(0, 4)};"
+               : {_operands("+" + row.constraint, "d", 4)}
+               : {_operands("r", "a", 4)}, {_operands("r", "b", 2)});
+}}
+}}  // namespace nnbt
+"""

@@ -1,0 +1,365 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import nvrtc
+import pytest
+from fake_gpu import FakeGpu
+from nnbt import _mlx, gpu_kernels
+from nnbt._native import Unsupported
+from nnbt.gpu_kernels import KERNELS, build
+from nnbt.operands import FORMATS, exact_operands, pack_words, uniform_bits
+
+SMALL_STREAM = {"array_bytes": 2**20, "launches": 3}
+SMALL = {
+    "bulk_read": {**SMALL_STREAM, "blocks": 5, "piece_bytes": 2**13},
+    "bulk_copy": {**SMALL_STREAM, "blocks": 5, "piece_bytes": 2**13},
+    "fma": {"blocks": 2, "iterations": 8, "launches": 2},
+    "wgmma": {"blocks": 2, "iterations": 8, "launches": 2},
+    "wgmma_registers": {"blocks": 2, "iterations": 8, "launches": 2},
+    "mma_sync": {"blocks": 2, "iterations": 8, "launches": 2},
+    "simdgroup": {"blocks": 2, "iterations": 8, "launches": 2},
+}
+
+
+def small(key: str) -> dict[str, object]:
+    name = KERNELS[key].name
+    return {**SMALL.get(name, SMALL_STREAM), "compiled": False}
+
+
+def capability(key: str) -> tuple[int, int] | None:
+    row = KERNELS[key]
+    if row.language == "metal":
+        return None
+    return (8, 9) if row.emulated else (9, 0)
+
+
+@pytest.fixture(scope="module")
+def mx():
+    return _mlx.core()
+
+
+# --- builders and checks, on a GPU made of NumPy -----------------------------------------------
+
+
+@pytest.mark.parametrize("key", KERNELS)
+def test_a_right_result_passes(key, mx):
+    gpu = FakeGpu(mx, capability(key))
+    built = build(KERNELS[key], gpu, **small(key))
+    built.step(2)()
+    assert built.check() is None
+    assert len(gpu.calls) == 2
+
+
+@pytest.mark.parametrize("key", KERNELS)
+def test_one_wrong_word_is_found(key, mx):
+    def spoil(output):
+        flat = output.reshape(-1).copy()
+        flat[-1] += 1
+        return flat.reshape(output.shape)
+
+    built = build(KERNELS[key], FakeGpu(mx, capability(key), spoil), **small(key))
+    built.step(1)()
+    assert built.check() is not None
+
+
+@pytest.mark.parametrize("key", [k for k, row in KERNELS.items() if row.metric == "flops"])
+def test_a_lost_pass_is_found(key, mx):
+    row = KERNELS[key]
+    passes = 8 * row.defaults["passes"]
+    spoil = lambda output: output * (passes - 1) / passes  # noqa: E731
+    built = build(row, FakeGpu(mx, capability(key), spoil), **small(key))
+    built.step(2)()
+    assert "100.0% of the sums are off" in (built.check() or "")
+
+
+def test_a_nan_is_found(mx):
+    row = KERNELS["wgmma-bfloat16-cuda"]
+    spoil = lambda output: np.where(output == output.max(), np.nan, output)  # noqa: E731
+    built = build(row, FakeGpu(mx, spoil=spoil), data="normal", **small("wgmma-bfloat16-cuda"))
+    assert "of the sums are off" in (built.check() or "")
+
+
+def test_launches_of_a_step_have_inputs_of_their_own(mx):
+    gpu = FakeGpu(mx)
+    build(KERNELS["add-float32-cuda"], gpu, **small("add-float32-cuda")).step(3)()
+    arrays = [np.array(array) for call in gpu.calls for array in call["inputs"]]
+    assert len(arrays) == 6
+    assert not any(np.array_equal(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
+
+
+@pytest.mark.parametrize(
+    ("key", "arrays", "ops"),
+    [
+        ("read-float32-cuda", 1, 0),
+        ("write-float32-cuda", 1, 0),
+        ("copy-float32-cuda", 2, 0),
+        ("add-float32-cuda", 3, 1),
+        ("triad-float32-cuda", 3, 2),
+        ("bulk_copy-float32-cuda", 2, 0),
+        ("triad-float32-metal", 3, 2),
+    ],
+)
+def test_stream_work(key, arrays, ops, mx):
+    built = build(KERNELS[key], FakeGpu(mx, capability(key)), **small(key))
+    assert built.work == (ops * 2**18, arrays * 2**20)
+
+
+def test_matrix_work_is_instructions_times_their_operations(mx):
+    def ops(key):
+        return build(KERNELS[key], FakeGpu(mx), **small(key)).work.ops
+
+    # 2 blocks x 2 warpgroups x 8 iterations x 16 instructions of m64n256k16
+    assert ops("wgmma-bfloat16-cuda") == 2 * 2 * 8 * 16 * (2 * 64 * 256 * 16)
+    assert ops("wgmma-int8-cuda") == 2 * ops("wgmma-bfloat16-cuda")
+    assert ops("wgmma_registers-tfloat32-cuda") == ops("wgmma-bfloat16-cuda") / 2
+    # 2 blocks x 8 warps x 8 iterations x 4 passes x 32 instructions of m16n8k16
+    assert ops("mma_sync-float16-cuda") == 2 * 8 * 8 * 4 * 32 * (2 * 16 * 8 * 16)
+    # 2 blocks x 256 threads x 8 iterations x 8 passes x 32 FMAs
+    assert ops("fma-float32-cuda") == 2 * 256 * 8 * 8 * 32 * 2
+
+
+def test_arrays_are_rounded_down_to_whole_pieces(mx):
+    params = {**small("copy-float32-cuda"), "array_bytes": 2**20 + 100}
+    gpu = FakeGpu(mx)
+    build(KERNELS["copy-float32-cuda"], gpu, **params).step(1)()
+    assert gpu.calls[0]["output_shapes"] == [(2**18,)]
+    assert gpu.calls[0]["grid"] == (2**20 // 16 // 4, 1, 1)  # a thread has four vectors
+
+
+@pytest.mark.parametrize(
+    ("key", "gpu_capability", "sentence"),
+    [
+        ("wgmma-bfloat16-cuda", (8, 0), "needs compute capability 9.0; this GPU has 8.0"),
+        ("wgmma-bfloat16-cuda", (12, 0), "use mma_sync"),
+        ("mma_sync-float8_e4m3-cuda", (9, 0), "would be emulated"),
+        ("mma_sync-float8_e4m3-cuda", (8, 6), "needs compute capability 8.9"),
+        ("copy-float32-cuda", None, "run it on an NVIDIA GPU"),
+        ("copy-float32-metal", (9, 0), "run it on an Apple GPU"),
+    ],
+)
+def test_refusals(key, gpu_capability, sentence, mx):
+    with pytest.raises(Unsupported, match=re.escape(sentence)):
+        build(KERNELS[key], FakeGpu(mx, gpu_capability), blocks=1)
+
+
+@pytest.mark.parametrize(
+    ("key", "params", "sentence"),
+    [
+        ("copy-float32-cuda", {"typo": 1}, "no parameter typo"),
+        ("copy-float32-cuda", {"array_bytes": 100}, "moves at least 32768 bytes"),
+        ("wgmma-bfloat16-cuda", {"iterations": 10**6}, "stop being exact"),
+        ("fma-float32-cuda", {"iterations": 10**6}, "ask for fewer iterations"),
+        ("wgmma-int8-cuda", {"data": "normal"}, "use data='exact'"),
+        ("wgmma-bfloat16-cuda", {"data": "zeros"}, "not 'zeros'"),
+    ],
+)
+def test_parameters_that_do_not_fit(key, params, sentence, mx):
+    with pytest.raises(ValueError, match=sentence):
+        build(KERNELS[key], FakeGpu(mx), **{"blocks": 1, **params})
+
+
+def test_a_step_beyond_the_inputs_is_refused(mx):
+    built = build(KERNELS["copy-float32-cuda"], FakeGpu(mx), **small("copy-float32-cuda"))
+    with pytest.raises(ValueError, match="1 to 3 launches"):
+        built.step(4)
+
+
+@pytest.mark.parametrize("key", [k for k, row in KERNELS.items() if row.metric == "flops"])
+def test_defaults_stay_exact(key, mx):
+    params = {**small(key), "iterations": KERNELS[key].defaults["iterations"], "launches": 1}
+    build(KERNELS[key], FakeGpu(mx, capability(key)), **params)
+
+
+def test_clock_peak_of_the_data_sheet(monkeypatch):
+    monkeypatch.setattr(gpu_kernels, "multiprocessors", lambda: 132)
+    assert gpu_kernels.clock_peak("bfloat16", (9, 0), 1.83e9) == pytest.approx(989.4e12, rel=1e-3)
+    assert gpu_kernels.clock_peak("bfloat16", (8, 6), 1.83e9) is None
+
+
+# --- operands -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_formats_keep_integers(name):
+    row = FORMATS[name]
+    values = np.arange(-row.exact_integer, row.exact_integer + 1, dtype=np.float64)
+    if len(values) > 2**17:
+        values = values[:: len(values) // 2**16]
+    assert np.array_equal(row.decode(row.encode(values)), values)
+
+
+def test_formats_round_to_nearest():
+    fractions = np.array([1.0, 1 + 2**-9, 1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-12])
+    decode = {name: row.decode(row.encode(fractions)) for name, row in FORMATS.items()}
+    assert list(decode["bfloat16"]) == [1, 1, 1, 1 + 2**-6, -1]
+    assert list(decode["tfloat32"]) == [*fractions[:4], -1]
+    codes = FORMATS["float8_e4m3"].decode(np.array([0x7E, 0x01, 0x38, 0xC0], np.uint8))
+    assert list(codes) == [448, 2**-9, 1, -2]
+
+
+def test_exact_operands_grow_slowly_while_their_factors_are_large():
+    tiles = exact_operands(32, 16, 64, magnitude=255, growth=7, seed=3)
+    assert 1 <= np.abs(tiles.product).min() <= np.abs(tiles.product).max() <= 7
+    assert np.abs(tiles.left).max() == 255
+    assert np.abs(tiles.right).mean() > 100
+    partial = tiles.left[:, :32] @ tiles.right[:, :32].T
+    assert np.abs(partial).max() <= tiles.peak
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_uniform_bits(name):
+    row = FORMATS[name]
+    bits = uniform_bits(row, (64, 64), 1)
+    values = row.decode(bits) / (127 if name == "int8" else 1)
+    assert bits.dtype.itemsize * 8 == row.bits
+    assert np.abs(values).max() <= 1
+    assert np.abs(values).mean() == pytest.approx(0.5, abs=0.02)
+    assert pack_words(bits).shape == (64, 64 * row.bits // 32)
+
+
+# --- machine code: what the compiler makes of the sources, without a GPU ------------------------
+
+needs_nvrtc = pytest.mark.skipif(
+    not (nvrtc.site() / "nvidia/cu13/lib/libnvrtc.so.13").exists(),
+    reason="NVRTC comes with mlx-cuda-13, which only Linux installs",
+)
+CUDA = [key for key, row in KERNELS.items() if row.language == "cuda"]
+OPCODES = {
+    "wgmma": {"float16": "HGMMA.64x256x16.F32", "bfloat16": "HGMMA.64x256x16.F32.BF16",
+              "tfloat32": "HGMMA.64x256x8.F32.TF32", "float8_e4m3": "QGMMA.64x256x32.F32.E4M3.E4M3",
+              "int8": "IGMMA.64x256x32.S8.S8"},
+    "mma_sync": {"float16": "HMMA.16816.F32", "bfloat16": "HMMA.16816.F32.BF16",
+                 "tfloat32": "HMMA.1688.F32.TF32", "float8_e4m3": "QMMA.16832.F32.E4M3.E4M3",
+                 "int8": "IMMA.16832.S8.S8"},
+}  # fmt: skip
+
+
+def compiled(key: str, architecture: str, *, headers: bool = False, **template: int):
+    row = KERNELS[key]
+    if row.metric == "bandwidth":
+        inputs = ["uint32" if name == "seed" else "float32" for name in row.inputs]
+        output = "uint32" if row.name in ("read", "bulk_read", "write") else "float32"
+        constants = {"UNROLL": 4, "CHUNKS": 0, "CACHE": 1}
+        if row.name.startswith("bulk"):
+            constants = {"PIECES": 2**17, "PIECE_BYTES": 2**14, "STAGES": 6}
+    else:
+        data = "float32" if row.name == "fma" else "uint32"
+        inputs = ["int32" if name == "iterations" else data for name in row.inputs]
+        output = "int32" if row.dtype == "int8" else "float32"
+        constants = {"PASSES": row.defaults["passes"]}
+    constants |= template
+    text = nvrtc.source(row, inputs, output, list(constants.items()), headers=headers)
+    return nvrtc.compile_source(text, architecture)
+
+
+def instructions(sass: str) -> list[str]:
+    return re.findall(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.x]+)", sass)
+
+
+def loop(sass: str, opcode: str) -> list[str]:
+    """Instructions of the innermost loop around `opcode`: from its label to the jump back."""
+    lines = sass.splitlines()
+    uses = [i for i, line in enumerate(lines) if opcode in line]
+    ends = (i for i, line in enumerate(lines) if i > uses[-1] and "BRA" in line)
+    end = next(ends)
+    label = re.search(r"`\((\.L_x_\d+)\)", lines[end])[1]
+    start = next(i for i, line in enumerate(lines) if line.startswith(label))
+    assert start < uses[0]
+    return instructions("\n".join(lines[start : end + 1]))
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    ("key", "architecture"),
+    [
+        ("copy-float32-cuda", "sm_80"),
+        ("read-float32-cuda", "sm_90a"),
+        ("bulk_read-float32-cuda", "sm_90a"),
+        ("fma-float32-cuda", "sm_120a"),
+        ("wgmma-bfloat16-cuda", "sm_90a"),
+        ("mma_sync-int8-cuda", "sm_89"),
+    ],
+)
+def test_compiles_as_mlx_would(key, architecture):
+    assert compiled(key, architecture, headers=True).cubin
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("key", CUDA)
+def test_registers_never_spill(key):
+    architecture = "sm_89" if KERNELS[key].emulated else "sm_90a"
+    log = compiled(key, architecture).log
+    assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads", log)
+    assert "warning" not in log
+    assert "C7510" not in log  # wgmma serialised
+
+
+needs_nvdisasm = pytest.mark.skipif(
+    nvrtc.disassembler() is None, reason="nvdisasm is missing: pip install nvidia-cuda-nvdisasm"
+)
+
+
+@needs_nvrtc
+@needs_nvdisasm
+@pytest.mark.parametrize("key", [k for k in CUDA if KERNELS[k].name in ("wgmma", "mma_sync")])
+def test_loop_has_the_matrix_instructions_that_are_counted(key, tmp_path: Path):
+    row = KERNELS[key]
+    architecture = "sm_89" if row.emulated else "sm_90a"
+    opcode = OPCODES[row.name][row.dtype]
+    body = loop(nvrtc.disassemble(compiled(key, architecture).cubin, tmp_path), opcode)
+    passes = row.defaults["passes"]
+    assert body.count(opcode) == passes * {"wgmma": 4, "mma_sync": 4 * 2 * 4}[row.name]
+    assert not [name for name in body if re.match(r"LD|ST|R2UR", name)]
+
+
+@needs_nvrtc
+@needs_nvdisasm
+@pytest.mark.parametrize("dtype", OPCODES["wgmma"])
+def test_operand_a_in_registers(dtype, tmp_path: Path):
+    sass = nvrtc.disassemble(compiled(f"wgmma_registers-{dtype}-cuda", "sm_90a").cubin, tmp_path)
+    opcode = OPCODES["wgmma"][dtype]
+    assert loop(sass, opcode).count(opcode) == 16
+    assert len(re.findall(rf"{re.escape(opcode)} R\d+, R\d+, gdesc", sass)) == 16
+
+
+@needs_nvrtc
+@needs_nvdisasm
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90a", "sm_120a"])
+def test_fma_loop_is_all_fma(architecture, tmp_path: Path):
+    sass = nvrtc.disassemble(compiled("fma-float32-cuda", architecture).cubin, tmp_path)
+    body = loop(sass, "FFMA")
+    assert body.count("FFMA") == 8 * 32
+    assert len(body) <= 8 * 32 + 4
+
+
+@needs_nvrtc
+@needs_nvdisasm
+@pytest.mark.parametrize("cache", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("name", "loads", "stores"),
+    [("read", 8, 0), ("write", 0, 8), ("copy", 8, 8), ("add", 16, 8), ("triad", 16, 8)],
+)
+def test_streams_use_16_bytes_and_load_before_they_store(
+    name, loads, stores, cache, tmp_path: Path
+):
+    cubin = compiled(f"{name}-float32-cuda", "sm_90a", UNROLL=8, CACHE=cache).cubin
+    names = [
+        op for op in instructions(nvrtc.disassemble(cubin, tmp_path)) if re.match(r"(LDG|STG)", op)
+    ]
+    wide = [op for op in names if op.endswith(".128")]
+    # `read` stores a sum and `write` loads a seed, both narrow.
+    assert len(names) - len(wide) == (1 if name in ("read", "write") else 0)
+    assert [op[:3] for op in wide] == ["LDG"] * loads + ["STG"] * stores
+
+
+@needs_nvrtc
+@needs_nvdisasm
+def test_bulk_copy_moves_no_data_through_registers(tmp_path: Path):
+    sass = nvrtc.disassemble(compiled("bulk_copy-float32-cuda", "sm_90a").cubin, tmp_path)
+    names = instructions(sass)
+    assert "UBLKCP.S.G" in names
+    assert "UBLKCP.G.S" in names
+    assert not [op for op in names if op.startswith(("LDG", "STG", "LDS.128", "STS.128"))]
