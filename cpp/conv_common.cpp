@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <sstream>
 #include <stdexcept>
 
 #include "conv.h"
 #include "conv_data.h"
+#include "conv_names.h"
 #include "unsupported.h"
 
 namespace nnbt {
@@ -128,13 +130,13 @@ int optimization_level(const ConvSpec& spec) {
 
 std::string to_json(const ConvSpec& spec) {
   std::ostringstream json;
-  json << "{\"variant\": \"" << conv_variant(spec.variant).name << "\", \"device\": \""
-       << (spec.device == ConvDevice::kAne ? "ane" : "gpu") << "\", \"batch\": " << spec.batch
+  json << "{\"variant\": \"" << kVariantNames.name(spec.variant) << "\", \"device\": \""
+       << kDeviceNames.name(spec.device) << "\", \"batch\": " << spec.batch
        << ", \"size\": " << spec.size << ", \"channels\": " << spec.channels
        << ", \"layers\": " << spec.layers << ", \"kernel\": " << spec.kernel << ", \"fill\": \""
-       << (spec.fill == ConvFill::kZeros ? "zeros" : "normal") << "\", \"padding\": \""
-       << (spec.padding == ConvPadding::kSame ? "same" : "valid") << "\", \"layout\": \""
-       << (spec.layout == ConvLayout::kNchw ? "nchw" : "nhwc")
+       << kFillNames.name(spec.fill) << "\", \"padding\": \""
+       << kPaddingNames.name(spec.padding) << "\", \"layout\": \""
+       << kLayoutNames.name(spec.layout)
        << "\", \"shared_weights\": " << (spec.shared_weights ? "true" : "false")
        << ", \"optimization_level\": " << optimization_level(spec)
        << ", \"enqueue\": " << spec.enqueue << ", \"seed\": " << spec.seed << "}";

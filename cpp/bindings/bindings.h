@@ -6,6 +6,7 @@
 
 namespace nnbt::bindings {
 
+void add_conv(nanobind::module_& m);
 void add_measure(nanobind::module_& m);
 
 }  // namespace nnbt::bindings

@@ -8,4 +8,5 @@ NB_MODULE(_native, m) {
   nb::exception<nnbt::Unsupported>(m, "Unsupported", PyExc_RuntimeError).doc() =
       "Something this machine or library can't do; the text says what to do instead.";
   nnbt::bindings::add_measure(m);
+  nnbt::bindings::add_conv(m);
 }
