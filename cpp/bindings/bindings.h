@@ -8,6 +8,7 @@ namespace nnbt::bindings {
 
 void add_ane(nanobind::module_& m);
 void add_ceilings(nanobind::module_& m);
+void add_conv(nanobind::module_& m);
 void add_measure(nanobind::module_& m);
 
 }  // namespace nnbt::bindings

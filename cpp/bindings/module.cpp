@@ -12,4 +12,5 @@ NB_MODULE(_native, m) {
   nnbt::bindings::add_ane(m);
   nnbt::bindings::add_measure(m);
   nnbt::bindings::add_ceilings(m);
+  nnbt::bindings::add_conv(m);
 }

@@ -1,0 +1,21 @@
+# Objective-C++ on Apple systems: the sources of objc/ and the frameworks they use.
+enable_language(OBJCXX)
+set(CMAKE_OBJCXX_STANDARD 20)
+set(CMAKE_OBJCXX_STANDARD_REQUIRED ON)
+file(GLOB objc_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/objc/*.mm)
+target_sources(nnbt_core PRIVATE ${objc_sources})
+set(objc_options -fobjc-arc -Wall -Wextra -Wshadow -Wconversion -Wundeclared-selector
+  -Wobjc-method-access -Wunguarded-availability-new)
+target_compile_options(nnbt_core PRIVATE "$<$<COMPILE_LANGUAGE:OBJCXX>:${objc_options}>")
+foreach(framework Foundation CoreFoundation Metal MetalPerformanceShaders
+    MetalPerformanceShadersGraph)
+  target_link_libraries(nnbt_core PUBLIC "-framework ${framework}")
+endforeach()
+target_link_libraries(nnbt_core PUBLIC objc)
+
+# Variants that can abort the process run in a process of their own.
+add_executable(nnbt_helper objc/helper/main.cpp objc/helper/request.mm)
+target_include_directories(nnbt_helper PRIVATE objc)
+target_compile_options(nnbt_helper PRIVATE "$<$<COMPILE_LANGUAGE:OBJCXX>:${objc_options}>")
+target_link_libraries(nnbt_helper PRIVATE nnbt_core)
+install(TARGETS nnbt_helper RUNTIME DESTINATION nnbt)

@@ -1,0 +1,140 @@
+#import "request.h"
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <stdexcept>
+
+#include "conv_names.h"
+#import "support.h"
+
+namespace nnbt {
+namespace {
+
+// The values of the request by key; numbers and booleans as double, and text.
+struct Value {
+  bool is_text = false;
+  double number = 0;
+  std::string text;
+};
+
+// Empty map and a sentence in `problem` where the text is no JSON object of plain values.
+std::map<std::string, Value> read_object(const std::string& json, std::string& problem) {
+  std::map<std::string, Value> values;
+  @autoreleasepool {
+    @try {
+      NSData* data = [NSData dataWithBytes:json.data() length:json.size()];
+      NSError* error = nil;
+      id root = [NSJSONSerialization JSONObjectWithData:data
+                                                options:(NSJSONReadingOptions)0
+                                                  error:&error];
+      if (![root isKindOfClass:[NSDictionary class]]) {
+        problem = "the request is not a JSON object";
+      } else {
+        NSDictionary<NSString*, id>* object = root;
+        for (NSString* key in object) {
+          id value = object[key];
+          Value& target = values[to_string(key)];
+          if ([value isKindOfClass:[NSString class]]) {
+            target.is_text = true;
+            target.text = to_string(value);
+          } else if ([value isKindOfClass:[NSNumber class]]) {
+            target.number = [(NSNumber*)value doubleValue];
+          } else {
+            problem = "the value of " + to_string(key) + " is neither a number nor text";
+          }
+        }
+      }
+    } @catch (NSException* exception) {
+      problem = "the request can't be parsed: " + to_string(exception.reason);
+    }
+  }
+  return values;
+}
+
+std::int64_t whole(double number) {
+  if (!(std::abs(number) < 9e15) || number != std::floor(number)) {
+    throw std::invalid_argument("a count in the request is not a whole number");
+  }
+  return static_cast<std::int64_t>(number);
+}
+
+using Setter = std::function<void(HelperRequest&, const Value&)>;
+
+Setter count(std::int64_t ConvSpec::* field) {
+  return [field](HelperRequest& r, const Value& v) { r.spec.*field = whole(v.number); };
+}
+Setter count(std::int64_t MeasureOptions::* field) {
+  return [field](HelperRequest& r, const Value& v) { r.measure.*field = whole(v.number); };
+}
+Setter text(std::string HelperRequest::* field) {
+  return [field](HelperRequest& r, const Value& v) { r.*field = v.text; };
+}
+template <typename Names, typename Enum>
+Setter choice(const Names& names, Enum ConvSpec::* field) {
+  return [&names, field](HelperRequest& r, const Value& v) { r.spec.*field = names.value(v.text); };
+}
+
+// One row per key: whether it's text, and where it goes.
+struct Key {
+  bool is_text;
+  Setter set;
+};
+const std::map<std::string, Key>& keys() {
+  static const std::map<std::string, Key> table{
+      {"variant", {true, choice(kVariantNames, &ConvSpec::variant)}},
+      {"device", {true, choice(kDeviceNames, &ConvSpec::device)}},
+      {"fill", {true, choice(kFillNames, &ConvSpec::fill)}},
+      {"padding", {true, choice(kPaddingNames, &ConvSpec::padding)}},
+      {"layout", {true, choice(kLayoutNames, &ConvSpec::layout)}},
+      {"package", {true, text(&HelperRequest::package)}},
+      {"save_package", {true, text(&HelperRequest::save_package)}},
+      {"batch", {false, count(&ConvSpec::batch)}},
+      {"size", {false, count(&ConvSpec::size)}},
+      {"channels", {false, count(&ConvSpec::channels)}},
+      {"layers", {false, count(&ConvSpec::layers)}},
+      {"kernel", {false, count(&ConvSpec::kernel)}},
+      {"enqueue", {false, count(&ConvSpec::enqueue)}},
+      {"warmup", {false, count(&MeasureOptions::warmup)}},
+      {"runs", {false, count(&MeasureOptions::runs)}},
+      {"min_runs", {false, count(&MeasureOptions::min_runs)}},
+      {"max_runs", {false, count(&MeasureOptions::max_runs)}},
+      {"budget_s",
+       {false, [](HelperRequest& r, const Value& v) { r.measure.budget_s = v.number; }}},
+      {"shared_weights",
+       {false, [](HelperRequest& r, const Value& v) { r.spec.shared_weights = v.number != 0; }}},
+      {"optimization_level",
+       {false,
+        [](HelperRequest& r, const Value& v) {
+          r.spec.optimization_level = static_cast<int>(whole(v.number));
+        }}},
+      {"seed",
+       {false,
+        [](HelperRequest& r, const Value& v) {
+          r.spec.seed = static_cast<std::uint64_t>(whole(v.number));
+        }}},
+      {"placement",
+       {false, [](HelperRequest& r, const Value& v) { r.placement = v.number != 0; }}},
+  };
+  return table;
+}
+
+}  // namespace
+
+HelperRequest parse_request(const std::string& json) {
+  std::string problem;
+  const std::map<std::string, Value> values = read_object(json, problem);
+  if (!problem.empty()) throw std::invalid_argument(problem);
+  HelperRequest request;
+  for (const auto& [name, value] : values) {
+    const auto key = keys().find(name);
+    if (key == keys().end()) throw std::invalid_argument("unknown key in the request: " + name);
+    if (key->second.is_text != value.is_text) {
+      throw std::invalid_argument(name + (value.is_text ? " must be a number" : " must be text"));
+    }
+    key->second.set(request, value);
+  }
+  return request;
+}
+
+}  // namespace nnbt

@@ -1,0 +1,48 @@
+# Linux, for tests only: the sources of objc/ under ARC on GNUstep, against doubles of Metal and
+# MPSGraph that compute real convolutions. Needs clang 19 or newer, libgnustep-base-dev and GCC's
+# libobjc (.ci/apple installs them); the rest of the project keeps its own compiler.
+set(here ${CMAKE_CURRENT_LIST_DIR})
+if(NOT CMAKE_OBJCXX_COMPILER)
+  find_program(clangxx NAMES clang++-22 clang++-21 clang++-20 clang++-19 REQUIRED)
+  set(CMAKE_OBJCXX_COMPILER ${clangxx})
+  string(REPLACE "clang++" "clang" CMAKE_OBJC_COMPILER ${clangxx})
+endif()
+enable_language(OBJC OBJCXX)
+set(CMAKE_OBJCXX_STANDARD 20)
+
+# GCC's Objective-C headers and library lie beside its compiler, where clang doesn't look.
+find_program(gcc NAMES gcc-12 gcc REQUIRED)
+execute_process(COMMAND ${gcc} -print-libgcc-file-name OUTPUT_VARIABLE libgcc
+  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+get_filename_component(gcc_dir ${libgcc} DIRECTORY)
+
+set(gnustep -fblocks -fconstant-string-class=NSConstantString -fexceptions -fobjc-exceptions
+  -fvisibility=hidden -F${here}/sdk/Frameworks -I${here}/linux/include -isystem/usr/include/GNUstep
+  -isystem${gcc_dir}/include -D_NATIVE_OBJC_EXCEPTIONS=1 -DGNUSTEP -DGNUSTEP_BASE_LIBRARY=1
+  -DGNU_RUNTIME=1 -DGNUSTEP_RUNTIME=1)
+set(with_arc ${gnustep} -fobjc-runtime=objfw-0.8 -fobjc-arc -fobjc-arc-exceptions -Wall -Wextra
+  -Wshadow)
+
+# Doubles can't be ARC: classes may be implemented in GCC's own ABI only.
+add_library(apple_doubles OBJECT ${here}/doubles/metal.mm ${here}/doubles/mpsgraph.mm
+  ${here}/doubles/executable.mm ${here}/doubles/graph_state.cpp ${here}/doubles/package_files.cpp
+  ${here}/linux/runtime.m)
+target_compile_options(apple_doubles PRIVATE
+  "$<$<COMPILE_LANGUAGE:OBJC,OBJCXX>:${gnustep};-fobjc-runtime=gcc;-Wno-everything>")
+# _Float16 and the hidden symbols need the same compiler for the C++ part.
+set_source_files_properties(${here}/doubles/graph_state.cpp ${here}/doubles/package_files.cpp
+  PROPERTIES LANGUAGE OBJCXX COMPILE_OPTIONS "-xc++;-std=c++20")
+
+file(GLOB objc_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/objc/*.mm)
+target_sources(nnbt_core PRIVATE ${objc_sources})
+target_compile_options(nnbt_core PRIVATE "$<$<COMPILE_LANGUAGE:OBJCXX>:${with_arc}>")
+target_link_libraries(nnbt_core PUBLIC -L${gcc_dir} gnustep-base objc)
+
+if(TARGET _native)
+  target_sources(_native PRIVATE $<TARGET_OBJECTS:apple_doubles>)
+endif()
+add_executable(nnbt_helper objc/helper/main.cpp objc/helper/request.mm
+  $<TARGET_OBJECTS:apple_doubles>)
+target_include_directories(nnbt_helper PRIVATE ${PROJECT_SOURCE_DIR}/objc)
+target_compile_options(nnbt_helper PRIVATE "$<$<COMPILE_LANGUAGE:OBJCXX>:${with_arc}>")
+target_link_libraries(nnbt_helper PRIVATE nnbt_core)
