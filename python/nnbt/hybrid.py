@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
+from nnbt.mlx_bandwidth import bandwidth as one_device
 from nnbt.mlx_data import Placement
-from nnbt.mlx_steps import Bench
-from nnbt.mlx_steps import bandwidth as one_device
 from nnbt.workload import Answer, Run, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nnbt.bench import Bench
     from nnbt.workload import Measure
 
 T = TypeVar("T")

@@ -76,7 +76,7 @@ def _formulas() -> str:
 
 
 def _checks() -> str:
-    from nnbt.judge import CHECKS
+    from nnbt.checks import CHECKS
 
     parts = []
     for check in CHECKS:

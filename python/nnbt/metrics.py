@@ -127,7 +127,6 @@ _FLOPS_FORMULAS = {
     "q*, mxfp*, nvfp4": "2 eff_n^3 operations a product of float32 activations and weights",
 }
 
-_MLX = "nnbt.mlx_steps:"
 METRICS: dict[str, Metric] = {
     row.name: row
     for row in (
@@ -145,7 +144,7 @@ METRICS: dict[str, Metric] = {
             _bandwidth_sizes,
             {
                 "mlx": (
-                    Cell(_MLX + "bandwidth", ("cpu", "gpu"), DENSE),
+                    Cell("nnbt.mlx_bandwidth:bandwidth", ("cpu", "gpu"), DENSE),
                     Cell("nnbt.hybrid:bandwidth", ("hybrid",), DENSE),
                 )
             },
@@ -157,7 +156,7 @@ METRICS: dict[str, Metric] = {
             ("cpu_workers", "data"),
             "work_ops",
             _flops_sizes,
-            {"mlx": (Cell(_MLX + "flops", ("cpu", "gpu"), ALL),)},
+            {"mlx": (Cell("nnbt.mlx_flops:flops", ("cpu", "gpu"), ALL),)},
         ),
         Metric(
             "flops_graph",
@@ -166,7 +165,7 @@ METRICS: dict[str, Metric] = {
             ("graph_steps", "cpu_workers", "data"),
             "work_ops",
             _flops_sizes,
-            {"mlx": (Cell(_MLX + "flops_graph", ("cpu", "gpu"), ALL),)},
+            {"mlx": (Cell("nnbt.mlx_flops:flops_graph", ("cpu", "gpu"), ALL),)},
         ),
     )
 }

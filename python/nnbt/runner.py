@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from nnbt import _mlx, _native
 from nnbt.dtypes import dtype
-from nnbt.judge import Evidence, effective_bits, judge
+from nnbt.evidence import Evidence, effective_bits
+from nnbt.judge import judge
 from nnbt.machine import machine
 from nnbt.metrics import METRICS, cell, sizes_of
 from nnbt.plan import Options, Plan, check_memory, make_plan
@@ -145,7 +146,7 @@ def set_tf32(mode: str) -> None:
 
 def last_cache_bytes() -> int | None:
     """Bytes of the largest cache level of the processor; None where the system does not tell."""
-    levels: dict[int, int] = getattr(_native, "cache_bytes", dict)()
+    levels: dict[int, int] = _native.cache_bytes()
     return max(levels.values(), default=0) or None
 
 
@@ -211,7 +212,7 @@ class _Runner:
             return self._judge(workload, samples, once)
 
     def _build(self, case: Case) -> Workload:
-        from nnbt.mlx_steps import Bench
+        from nnbt.bench import Bench
 
         sizes = sizes_of(case)
         room = min(self.session.free.values(), default=2**33) // 2

@@ -40,7 +40,7 @@ class Built(NamedTuple):
 
 
 def _native_best_ns(run: Callable[[], None]) -> float:
-    from nnbt import _native  # noqa: PLC0415 - only the default timer needs the extension
+    from nnbt import _native
 
     return float(min(_native.measure(run, warmup=1, runs=_PICK_RUNS).samples_ns))
 
