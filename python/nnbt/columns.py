@@ -91,6 +91,13 @@ def _ratio(row: Result) -> Value:
     return float(ratio) if ratio is not None else None
 
 
+def _share_of_peak(row: Result) -> Value:
+    ceiling = row.details.get("ceiling")
+    if ceiling is None or row.rate is None:
+        return None
+    return float(row.rate / ceiling["rate"] * 100)
+
+
 def _dtype(row: Result) -> Value:
     return f"{row.case.dtype} ({row.precision})" if row.precision else row.case.dtype
 
@@ -146,6 +153,7 @@ COLUMNS: tuple[Column, ...] = (
     *_rates("best_rate", "best_", "rate of the fastest run", 4),
     *_rates("slope_rate", "slope_", "rate free of the constant cost of an evaluation", 3),
     Column("ratio_to_random", "x random", "rate over that of random data", _ratio, 0),
+    Column("pct_of_peak", "% peak", "rate over the published peak", _share_of_peak, 2),
     Column("overhead_us", "over us", "constant cost of an evaluation", lambda r: r.overhead_us, 7),
     Column("effective_bits", "bits", "right bits of the output", lambda r: r.effective_bits, 3),
     Column("verdict", "verdict", "whether the number can be believed", _verdict, 0, text=True),
@@ -187,7 +195,7 @@ def shown(column: Column, value: Value) -> str:
         return f"{VERDICT_SYMBOLS.get(str(value), '-')} {value}"
     if isinstance(value, str):
         return value
-    if column.key in ("interval_pct", "effective_bits", "overhead_us"):
+    if column.key in ("interval_pct", "effective_bits", "overhead_us", "pct_of_peak"):
         return "exact" if value == math.inf else f"{value:.1f}"
     return number(value)
 

@@ -117,7 +117,7 @@ def _devices() -> str:
 
 
 def _data() -> str:
-    from nnbt.mlx_data import DATA
+    from nnbt.plan import DATA
 
     return _lines(DATA.items())
 

@@ -14,15 +14,6 @@ from nnbt.workload import DataShare, data_share
 if TYPE_CHECKING:
     from nnbt.dtypes import DType
 
-DATA = {
-    "normal": "normal distribution, full mantissa; integers uniform over their whole range",
-    "uniform": "uniform in (-1, 1); integers uniform over their whole range",
-    "zeros": "all zero: less power, higher clocks, and zero-skipping hardware looks faster",
-    "ones": "all one",
-    "sparse50": "normal with every second element, at random, zero",
-    "nan": "all NaN: what an overflowed chain computes on",
-}
-RANDOM_DATA = ("normal", "uniform")
 _SAMPLE_ROWS = 64
 SAMPLE = 64
 """Rows and columns of the block that is compared with a reference."""

@@ -16,7 +16,15 @@ from nnbt.result import Case
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-DATA_MODES = ("normal", "uniform", "zeros", "ones", "sparse50", "nan")
+DATA = {
+    "normal": "normal distribution, full mantissa; integers uniform over their whole range",
+    "uniform": "uniform in (-1, 1); integers uniform over their whole range",
+    "zeros": "all zero: less power, higher clocks, and zero-skipping hardware looks faster",
+    "ones": "all one",
+    "sparse50": "normal with every second element, at random, zero",
+    "nan": "all NaN: what an overflowed chain computes on",
+}
+RANDOM_DATA = ("normal", "uniform")
 TF32_MODES = ("default", "on", "off")
 _LARGEST_N = 10**7
 _MAX_STEPS = 100_000
@@ -129,7 +137,7 @@ def make_plan(options: Options) -> Plan:
     for engine in options.engines:
         _one_of("--engine", engine, ENGINES)
     for mode in options.data:
-        _one_of("--data", mode, DATA_MODES)
+        _one_of("--data", mode, DATA)
     _one_of("--tf32", options.tf32, TF32_MODES)
     tokens = tuple(dtype(token).token for token in options.dtypes)
     device, notes = _device(options)

@@ -12,18 +12,19 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from nnbt import _mlx, _native
+from nnbt.ceilings import published_ceiling
 from nnbt.dtypes import dtype
 from nnbt.evidence import Evidence, effective_bits
 from nnbt.judge import judge
 from nnbt.machine import machine
 from nnbt.metrics import METRICS, cell, sizes_of
-from nnbt.plan import Options, Plan, check_memory, make_plan
+from nnbt.plan import RANDOM_DATA, Options, Plan, check_memory, make_plan
 from nnbt.result import Case, Result, Run
 from nnbt.slope import Slope, measure_slope
 from nnbt.stats import summarize
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from nnbt.workload import Answer, Measure, SamplesLike, Workload
     from nnbt.workload import Run as Step
@@ -69,6 +70,7 @@ class Session:
     free: dict[str, int]
     clock_resolution_ns: int
     cache_bytes: int | None
+    facts: Mapping[str, Any]
     floors: dict[tuple[str, int], float]
 
 
@@ -109,6 +111,7 @@ def execute(
     mx = _mlx.core()
     free = free_memory(mx, plan.device)
     check_memory(plan.cases, free)
+    facts = describe_machine(mx, plan.device)
     session = Session(
         options,
         measure or cast("Measure", _native.measure),
@@ -117,18 +120,31 @@ def execute(
         free,
         _native.calibrate_clock().resolution_ns,
         last_cache_bytes(),
+        facts,
         {},
     )
-    run = Run(describe_machine(mx, plan.device), list(argv), now())
+    run = Run(facts, list(argv), now())
     listener.planned(plan)
     _set_cache_limit(session, plan)
     for index, case in enumerate(plan.cases):
         listener.started(index, len(plan.cases), case, None)
-        result = run_case(session, case)
+        result = with_ratio_to_random(run_case(session, case), run.results)
         run.results.append(result)
         run.finished = index + 1 == len(plan.cases)
         listener.finished(result, run)
     return run
+
+
+def with_ratio_to_random(result: Result, earlier: Sequence[Result]) -> Result:
+    """The result with its rate over that of the same case on random data, if that was measured."""
+    if result.rate is None or result.case.params.get("data", "normal") in RANDOM_DATA:
+        return result
+    for other in earlier:
+        same = other.case.without("data") == result.case.without("data")
+        if same and other.rate and other.case.params.get("data") in RANDOM_DATA:
+            ratio = result.rate / other.rate
+            return replace(result, details={**result.details, "ratio_to_random": ratio})
+    return result
 
 
 def set_tf32(mode: str) -> None:
@@ -317,6 +333,7 @@ class _Runner:
         check_s = time.perf_counter() - started
         sizes = workload.sizes
         readings = {reading.name: reading.value for reading in samples.readings}
+        ceiling = published_ceiling(self.case, self.session.facts, workload.precision)
         evidence = Evidence(
             case=self.case,
             samples_ns=samples.samples_ns,
@@ -324,7 +341,7 @@ class _Runner:
             rate=work / summary.median_s,
             window_s=window_s,
             written_bytes=self._written(workload, len(samples.samples_ns)),
-            random_data=str(self.case.params.get("data", "normal")) in ("normal", "uniform"),
+            random_data=self.case.params.get("data", "normal") in RANDOM_DATA,
             mantissa=self._mantissa(workload),
             inner=sizes.get("eff_n", self.case.n),
             answer=answer,
@@ -335,9 +352,12 @@ class _Runner:
             cache_bytes=self.session.cache_bytes,
             resident_bytes=sizes["unit_bytes"] * workload.largest_k,
             readings=readings,
+            ceiling=ceiling,
         )
         more_notes, details = workload.after() if workload.after else ((), {})
         details |= self._details(workload, slope, answer, summary)
+        if ceiling is not None:
+            details["ceiling"] = asdict(ceiling)
         verdict, reasons = judge(replace(evidence, details=details))
         bits = effective_bits(answer.error) if answer else None
         return Result(

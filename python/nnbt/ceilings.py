@@ -1,0 +1,37 @@
+"""What a device can do at most for a case, from the published figures of data/chips.toml."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nnbt.chips import chip
+from nnbt.evidence import Ceiling
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nnbt.result import Case
+
+_PEAK_TYPE = {"complex64": "float32"}
+"""Types whose products run on the units of another one; complex64 counts real operations."""
+
+
+def published_ceiling(case: Case, facts: Mapping[str, Any], precision: str) -> Ceiling | None:
+    """The published peak of the GPU in `facts` for this case, in its base unit; None if unknown.
+
+    `precision` is how float32 was computed: TF32 has a peak of its own. CPUs have none here:
+    their peak is a measured clock times units, which engine `native` measures.
+    """
+    if case.device != "gpu":
+        return None
+    known = chip(str(facts.get("device_name", "")))
+    if known is None:
+        return None
+    if case.metric == "bandwidth":
+        figure = known.memory_bytes_per_s()
+        return Ceiling(figure.value, f"{known.name}: {figure.value * 1e-9:,.0f} GB/s published")
+    token = "tf32" if precision == "TF32" else _PEAK_TYPE.get(case.dtype, case.dtype)
+    peak = known.peak("gpu", token)
+    if peak is None or peak.per_s is None:
+        return None
+    return Ceiling(peak.per_s, f"{known.name}: {peak.per_s * 1e-12:,.0f} T{token} published")
