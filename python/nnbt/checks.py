@@ -30,6 +30,7 @@ MODES_DISTANCE = 0.25
 MODES_VARIANCE = 0.9
 CEILING_SUSPECT = 1.02
 CEILING_INVALID = 1.20
+UNCLEAR_DOUBLING = 1.4
 OVERLAP_LEAST = 0.9
 STEAL_SHARE = 0.10
 OTHER_SHARE = 0.25
@@ -60,12 +61,23 @@ class Check:
 def _slope(e: Evidence) -> str | None:
     if e.slope is None or e.slope.doubling is None:
         return None
-    if e.slope.doubling >= DOUBLING[0]:
+    if e.slope.doubling >= DOUBLING[0] or _unclear(e):
         return None
     largest = max(e.slope.seconds)
     return (
         f"{largest} units of work took {e.slope.doubling:.2f} times as long as {largest // 2}: "
         "work was merged, cached or skipped, so the rate is not a rate of this work."
+    )
+
+
+def _unclear(e: Evidence) -> str | None:
+    if e.slope is None or e.slope.doubling is None or _neighbour(e) is None:
+        return None
+    if not UNCLEAR_DOUBLING < e.slope.doubling < DOUBLING[0]:
+        return None
+    return (
+        f"Doubling the work took {e.slope.doubling:.2f} times as long while other processes ran: "
+        "that neither proves nor disproves the work; try again when idle."
     )
 
 
@@ -353,6 +365,14 @@ CHECKS: tuple[Check, ...] = (
         f"doubling K multiplies the time by at least {DOUBLING[0]} at the largest K",
         "lazy libraries merge equal sub-graphs, cache results or skip unread outputs",
         _slope,
+    ),
+    Check(
+        "SLOPE_UNCLEAR",
+        "suspect",
+        "the same times, on a machine where NOISY_NEIGHBOUR holds",
+        f"doubling K does not fall between {UNCLEAR_DOUBLING} and {DOUBLING[0]}",
+        "a benchmark that cries wolf is not believed when there is one",
+        _unclear,
     ),
     Check(
         "SUPERLINEAR",

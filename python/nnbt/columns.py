@@ -149,6 +149,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("interval_high_ms", "high", "upper end of that interval", _interval(1), None),
     Column("best_ms", "best ms", "fastest run", _scaled("best_s", 1e3), None),
     Column("runs", "runs", "timed runs", lambda r: r.runs or None, 1),
+    Column("stopped", "stopped by", "why timing ended", lambda r: r.stop, 6, text=True),
     *_rates("rate", "", "rate from the median", 0),
     *_rates("best_rate", "best_", "rate of the fastest run", 4),
     *_rates("slope_rate", "slope_", "rate free of the constant cost of an evaluation", 3),

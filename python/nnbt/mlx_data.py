@@ -234,8 +234,16 @@ def share_of(mx: Any, matrix: Split) -> DataShare:
     first = matrix.blocks[0]
     sample = matrix.rows(mx, sample_indices(matrix.row_count, 0, _SAMPLE_ROWS))
     inexact = mx.issubdtype(first.dtype, mx.inexact)
-    finite = [mx.all(mx.isfinite(block)) for block in matrix.blocks] if inexact else []
     tiny = 0.0
     if inexact and first.dtype != mx.complex64:
         tiny = float(mx.finfo(first.dtype).smallest_normal)
-    return data_share(sample, tiny=tiny, all_finite=all(bool(item) for item in finite))
+    return data_share(
+        sample,
+        tiny=tiny,
+        all_finite=not inexact or all(_finite(mx, block) for block in matrix.blocks),
+    )
+
+
+def _finite(mx: Any, array: Any) -> bool:
+    """Whether every element is: a sum tells in one pass, unless it overflows itself."""
+    return bool(mx.isfinite(mx.sum(array))) or bool(mx.all(mx.isfinite(array)))

@@ -21,7 +21,9 @@ def title(row: Result) -> str:
     """The heading of the table that this row belongs to: rows with equal titles share one."""
     metric = METRICS.get(row.case.metric)
     explain = f": {metric.explain}" if metric else ""
-    return f"{row.case.metric} on {row.case.device} ({row.case.engine}){explain}"
+    workers = row.case.params.get("cpu_workers")
+    threads = f", {workers} CPU workers" if workers else ""
+    return f"{row.case.metric} on {row.case.device} ({row.case.engine}{threads}){explain}"
 
 
 def group_key(row: Result) -> tuple[str, str]:
