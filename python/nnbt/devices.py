@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import shutil
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nnbt._nvidia import nvidia_driver
@@ -32,6 +35,36 @@ def gpu_missing() -> str | None:
     if state.usable:
         return None
     return f"No GPU that MLX can use is visible ({state.reason}): type --device cpu."
+
+
+def gpu_remedy() -> str | None:
+    """The one command that would bring the GPU, if there is one; None where nothing would."""
+    if sys.platform == "darwin" or nvidia_driver().usable:
+        return None
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return "unset CUDA_VISIBLE_DEVICES"
+    if not _nvidia_hardware():
+        return None
+    if shutil.which("ubuntu-drivers"):
+        return "sudo ubuntu-drivers install"
+    if shutil.which("apt-get"):
+        return "sudo apt-get install nvidia-driver"
+    if shutil.which("dnf"):
+        return "sudo dnf install akmod-nvidia"
+    return "install NVIDIA's driver 580 or later from nvidia.com/drivers"
+
+
+def _nvidia_hardware(root: Path = Path("/sys/bus/pci/devices")) -> bool:
+    """Whether a display controller (class 03) of vendor 10de is on the PCI bus."""
+    for device in root.glob("*"):
+        try:
+            vendor = (device / "vendor").read_text().strip()
+            kind = (device / "class").read_text().strip()
+        except OSError:
+            continue
+        if vendor == "0x10de" and kind.startswith("0x03"):
+            return True
+    return False
 
 
 def _always() -> str | None:

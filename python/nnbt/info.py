@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nnbt import _mlx, _native
 from nnbt._native import Unsupported
-from nnbt.devices import DEVICES
+from nnbt.devices import DEVICES, Device, gpu_remedy
 from nnbt.machine import machine
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ def overview() -> str:
         ("fingerprint", here.fingerprint),
     ]
     libraries = [(name, found) for name, found in versions.items()] or [("mlx", "not installed")]
-    devices = [
-        (name, device.missing() or f"ready: {device.explain}") for name, device in DEVICES.items()
-    ]
+    devices = [(name, _state(device)) for name, device in DEVICES.items()]
     sections = [
         f"nnbt {version('nn-backend-test')}",
         "machine\n" + _lines(hardware),
@@ -62,6 +60,17 @@ def overview() -> str:
         "more: nnbt info --explain (formulas, checks, columns, dtypes, devices, data, probes)",
     ]
     return "\n\n".join(sections)
+
+
+def _state(device: Device) -> str:
+    missing = device.missing()
+    if missing is None:
+        return f"ready: {device.explain}"
+    remedy = gpu_remedy()
+    reason = missing.split(": type")[0]
+    if remedy is None:
+        return f"{reason}. There is no GPU of that kind in this machine that a command would bring."
+    return f"{reason}. To change that: {remedy}"
 
 
 def _formulas() -> str:
