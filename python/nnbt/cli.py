@@ -364,7 +364,10 @@ def _run(args: list[str]) -> int:
         code = cli.main(args, prog_name="nnbt", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
-        return _complain(error.format_message(), error.exit_code or EXIT_USAGE)
+        sentence = error.format_message()
+        if isinstance(error, click.UsageError) and "type " not in sentence.lower():
+            sentence = f"{sentence} Type nnbt --help for what there is."
+        return _complain(sentence, error.exit_code or EXIT_USAGE)
     except (click.Abort, KeyboardInterrupt):
         return _complain("interrupted; the finished cases are kept.", EXIT_INTERRUPTED)
     except BrokenPipeError:

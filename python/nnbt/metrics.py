@@ -23,6 +23,8 @@ DENSE: frozenset[Kind] = frozenset({"inexact", "exact"})
 STREAMS = {"copy": 2, "add": 3}
 """Matrices read or written by one run of each bandwidth operation."""
 EXACT_OPS_PER_ELEMENT = 5
+_MAKING = 2
+"""Matrices' worth of memory that random inputs need beside them while they are made."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def _bandwidth_sizes(case: Case) -> dict[str, int]:
         "matrix_bytes": matrix,
         "io_bytes": work,
         "work_bytes": work,
-        "resident_bytes": work,
+        "resident_bytes": work + _MAKING * matrix,
         "unit_bytes": 2 * matrix,
     }
 
@@ -84,7 +86,7 @@ def _hybrid_sizes(case: Case) -> dict[str, int]:
         "work_bytes": 2 * matrix + gpu,
         "cpu_io_bytes": 2 * matrix,
         "gpu_io_bytes": gpu,
-        "resident_bytes": 2 * matrix + gpu,
+        "resident_bytes": 2 * matrix + gpu + _MAKING * matrix,
         "unit_bytes": 2 * matrix,
     }
 
@@ -106,7 +108,7 @@ def _flops_sizes(case: Case) -> dict[str, int]:
         "n": case.n,
         "matrix_bytes": matrix,
         "work_ops": units * ops,
-        "resident_bytes": 3 * matrix,
+        "resident_bytes": (3 + _MAKING) * matrix,
         "unit_bytes": 2 * matrix,
     }
     if kind.kind == "quantized":
