@@ -323,7 +323,7 @@ def measure_and_print(options: Any, files: Files) -> Run:
             files.write(run)
             super().finished(result, run)
 
-    console = Writing(options.max_seconds)
+    console = Writing(options.max_seconds, options.runs)
     try:
         return execute(options, listener=console, argv=sys.argv[1:])
     except KeyboardInterrupt:

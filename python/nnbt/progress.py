@@ -13,40 +13,53 @@ if TYPE_CHECKING:
     from nnbt.result import Case, Result, Run
 
 _SHOW_AFTER_S = 1.0
+_REDRAW_S = 0.5
 
 
 class Progress:
-    """One line with elapsed and expected time, only on a terminal and only after a second."""
+    """One line with elapsed and expected time, only on a terminal and only after a second.
+
+    It is drawn between runs, twice a second at most, so that no sample pays for it. Only while a
+    single long run goes on (`ticking`) a thread redraws it, once a second.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._bar: Any = None
         self._task: Any = None
+        self._drawn_s = float("-inf")
 
     def show(self, text: str, elapsed_s: float, expected_s: float, *, ticking: bool) -> None:
-        """Draws or updates the line; `ticking` keeps its clock running during a long run."""
-        if not self._stream.isatty():
+        """Draws or updates the line."""
+        if not self._stream.isatty() or elapsed_s < self._drawn_s + _REDRAW_S:
             return
+        self._drawn_s = elapsed_s
         if self._bar is None:
-            from rich import progress as rich_progress
-            from rich.console import Console
-
-            self._bar = rich_progress.Progress(
-                rich_progress.TextColumn("{task.description}"),
-                rich_progress.BarColumn(),
-                rich_progress.TimeElapsedColumn(),
-                console=Console(file=self._stream),
-                transient=True,
-                auto_refresh=ticking,
-                refresh_per_second=1,
-            )
-            self._task = self._bar.add_task(text, total=expected_s)
-            self._bar.start()
-        self._bar.update(self._task, description=text, completed=min(elapsed_s, expected_s))
+            self._start(expected_s, ticking=ticking)
+        done = min(elapsed_s, expected_s)
+        self._bar.update(self._task, description=text, completed=done, total=expected_s)
         self._bar.refresh()
+
+    def _start(self, expected_s: float, *, ticking: bool) -> None:
+        from rich import progress
+        from rich.console import Console as RichConsole
+
+        clock: list[progress.ProgressColumn] = [progress.TimeElapsedColumn()] if ticking else []
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(bar_width=20),
+            *clock,
+            console=RichConsole(file=self._stream),
+            transient=True,
+            auto_refresh=ticking,
+            refresh_per_second=1,
+        )
+        self._task = self._bar.add_task("", total=expected_s)
+        self._bar.start()
 
     def clear(self) -> None:
         """Takes the line away."""
+        self._drawn_s = float("-inf")
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -55,10 +68,13 @@ class Progress:
 class Console(Listener):
     """Prints the header first, each table when its last row is there, progress in between."""
 
-    def __init__(self, max_seconds: float, out: TextIO | None = None) -> None:
+    def __init__(
+        self, max_seconds: float, runs: int | None = None, out: TextIO | None = None
+    ) -> None:
         self._out = out or sys.stdout
         self._progress = Progress(sys.stderr)
         self._max_seconds = max_seconds
+        self._runs = runs
         self._text = ""
         self._printed = 0
         self._cases: tuple[Case, ...] = ()
@@ -78,8 +94,11 @@ class Console(Listener):
     def progress(self, runs: int, elapsed_s: float) -> None:
         """Updates the line."""
         if elapsed_s > _SHOW_AFTER_S:
-            text = f"{self._text}: {runs} runs, at most {self._max_seconds:g} s"
-            self._progress.show(text, elapsed_s, self._max_seconds, ticking=False)
+            expected_s = self._max_seconds
+            if self._runs:
+                expected_s = elapsed_s * self._runs / max(runs, 1)
+            text = f"{self._text}: {runs} runs, {elapsed_s:.0f} of about {expected_s:.0f} s"
+            self._progress.show(text, elapsed_s, expected_s, ticking=False)
 
     def once(self, case: Case, expected_s: float) -> None:
         """Says beforehand that one run will take long."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Any, TextIO
 
 from nnbt.columns import Column, chosen, shown
@@ -92,10 +93,10 @@ def table_text(rows: Sequence[Result], width: int | None, *, color: bool) -> str
         console.print(Text(title(rows[0]), "bold"))
         console.print(table)
     lines = [line.rstrip() for line in capture.get().splitlines()]
-    return "\n".join([*(line for line in lines if line or color), *_below(rows)]) + "\n"
+    return "\n".join([*(line for line in lines if line or color), *_below(rows, width)]) + "\n"
 
 
-def _below(rows: Sequence[Result]) -> list[str]:
+def _below(rows: Sequence[Result], width: int | None) -> list[str]:
     notes: dict[str, list[str]] = {}
     for row in rows:
         label = _label(row, rows)
@@ -107,10 +108,24 @@ def _below(rows: Sequence[Result]) -> list[str]:
         for note in row.notes:
             notes.setdefault(f"note: {note}", []).append(label)
     everywhere = len({_label(row, rows) for row in rows})
-    return [
-        f"  {text}" if len(set(labels)) == everywhere else f"  [{', '.join(labels)}] {text}"
-        for text, labels in notes.items()
-    ]
+    lines = []
+    for text, labels in notes.items():
+        prefix = "" if len(set(labels)) == everywhere else f"[{', '.join(labels)}] "
+        lines += _wrapped(prefix + text, width)
+    return lines
+
+
+def _wrapped(text: str, width: int | None) -> list[str]:
+    """Lines of a terminal's width, indented; one line for a pipe."""
+    if width is None:
+        return [f"  {text}"]
+    return textwrap.wrap(
+        text,
+        max(width - 1, 40),
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+    )
 
 
 def _label(row: Result, rows: Sequence[Result]) -> str:
