@@ -3,8 +3,10 @@
 import dataclasses
 import json
 import math
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -536,3 +538,20 @@ def test_sentences():
 def test_module_example():
     decoded = ane.decode({10: 778_700_758}, macs=193_273_528_320, wall_ns=20_610_000)
     assert (round(decoded.macs_per_cycle_core, 1), decoded.status) == (248.2, "ok")
+
+
+GUIDE = (Path(__file__).parents[1] / "docs" / "interpreting.md").read_text(encoding="utf-8")
+
+
+def test_the_guide_explains_every_status_reason_number_and_identity():
+    numbers = {f.name for f in dataclasses.fields(ane.Decoded) if "float" in str(f.type)}
+    decoded = ane.decode(registers(RESNET_M4, 29), macs=4e9, wall_ns=1.4e6, hw_ns=1.3e6)
+    seen = {i.name for i in (*decoded.identities, *decode_standard("fp16").identities)}
+    for name in (*ane.STATUSES, *ane.REASONS, *numbers - {"peak_macs_per_cycle_core"}, *seen):
+        assert f"`{name}`" in GUIDE, name
+
+
+def test_the_guide_s_example_runs():
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    assert len(blocks) == 1
+    exec(blocks[0], {})  # noqa: S102

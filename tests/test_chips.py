@@ -198,6 +198,19 @@ def test_peak_at_a_measured_clock():
     assert m4.peak("npu", "int8") is None
 
 
+def test_ceiling_prefers_the_measured_clock():
+    rtx = CHIPS["rtx-4090"]
+    assert rtx.ceiling("bfloat16").value == 165.2e12
+    boosted = rtx.ceiling("bfloat16", clock_hz=2.7e9)
+    assert boosted.value == 128 * 512 * 2.7e9
+    assert boosted.note == "512 a unit and clock at 2.70 GHz"
+    assert boosted.unit == "FLOP/s"
+    assert CHIPS["gb200"].ceiling("bfloat16", clock_hz=1.8e9).value == 2500e12
+    assert rtx.ceiling("float4") is None
+    assert CHIPS["apple-m5"].ceiling("float16") is None  # measured a clock only, never published
+    assert CHIPS["apple-m5"].ceiling("float16", clock_hz=1.5e9).value == 10 * 1024 * 1.5e9
+
+
 def test_bandwidth_of_a_version():
     m4_max = CHIPS["apple-m4-max"]
     assert m4_max.memory_bytes_per_s(32).value == 410e9

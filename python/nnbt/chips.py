@@ -144,6 +144,30 @@ class Chip:
         found = self.engines.get(engine)
         return None if found is None else found.peak_at(clock_hz, dtype, units)
 
+    def ceiling(
+        self,
+        dtype: str,
+        *,
+        engine: str = "gpu",
+        clock_hz: float | None = None,
+        units: int | None = None,
+    ) -> Figure | None:
+        """Return what the engine can do at most: at the measured clock, else as published.
+
+        A published peak holds at its own clock: a GPU that boosts beyond it is faster.
+        """
+        row = self.peak(engine, dtype)
+        if row is None:
+            return None
+        if clock_hz is not None:
+            value = self.peak_at(clock_hz, dtype, engine=engine, units=units)
+            if value is not None:
+                note = f"{row.per_clock:g} a unit and clock at {clock_hz / 1e9:.2f} GHz"
+                return Figure(value, row.unit, row.source, row.confidence, note)
+        if row.per_s is None:
+            return None
+        return Figure(row.per_s, row.unit, row.source, row.confidence, row.note)
+
 
 @dataclass(frozen=True)
 class Isa:
