@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -164,6 +165,72 @@ TEST_CASE("implausible counters give raw values only") {
   CHECK(decode(only({{10, 80'000}}), timed).status == Status::kImplausible);  // 5 GHz
   CHECK(decode(only({{10, 3'200}}), timed).status == Status::kImplausible);   // 0.2 GHz
   CHECK(decode(only({{10, 37'760}}), timed).status == Status::kOk);           // 2.36 GHz
+}
+
+TEST_CASE("numbers that the counters don't support are absent") {
+  Context context;
+  context.macs = 300'000;
+  const Decoded above = decode(only({{10, 1000}}), context);
+  CHECK(of(above.macs_per_cycle_core) == 300);
+  CHECK_FALSE(above.utilisation.has_value());
+  CHECK(has_reason(above, reason::kAboveMacCeiling));
+  CHECK_FALSE(holds(above, "macs_within_lanes"));
+  context.macs = 260'000;  // counted borders: 1.6 % above the lanes
+  CHECK(holds(decode(only({{10, 1000}}), context), "macs_within_lanes"));
+
+  CHECK(decode(only({{10, 1000}, {15, 1500}}), {}).shares.empty());
+  CHECK_FALSE(holds(decode(only({{10, 1000}, {13, 960}, {14, 0}, {15, 0}, {16, 0}}), {}),
+                    "framework_closure"));
+
+  Context slow;
+  slow.wall_ns = 1000;
+  slow.hw_ns = 2000;
+  const Decoded backwards = decode(only({{10, 37'760}}), slow);
+  CHECK_FALSE(backwards.dispatch_ns.has_value());
+  CHECK(of(backwards.clock_hz) == doctest::Approx(1.18e9));  // by hardware time
+
+  Context narrow = fp16_context();
+  narrow.layout = Layout::kDmaAt21;
+  narrow.max_bytes = kFp16Once;
+  CHECK_FALSE(decode(only({{10, kFp16Nominal}, {21, 10'494'464}}), narrow).dma_bytes.has_value());
+}
+
+TEST_CASE("a failed hypothesis limits nothing") {
+  const Decoded decoded = decode(only({{10, kFp16Nominal}, {12, 1}}), fp16_context());
+  CHECK_FALSE(holds(decoded, "shifted_compute"));
+  CHECK_FALSE(has_reason(decoded, reason::kCountersDoNotClose));
+}
+
+TEST_CASE("a register that follows cycles in two workloads is no traffic") {
+  const auto observation = [](std::uint64_t nominal, std::uint64_t clock, std::uint64_t lines,
+                              double once) {
+    return Observation{only({{10, nominal}, {17, clock}, {21, lines}}), kStandardMacs, once, 1e12};
+  };
+  const std::array both = {observation(kFp16Nominal, 36'689'674, 10'494'464, kFp16Once),
+                           observation(409'477'814, 19'241'370, 5'247'232, kFp16Once / 2)};
+  CHECK(detect_layout(both).layout == Layout::kDmaAt21);
+  CHECK(detect_layout(std::span(both).first(1)).layout == Layout::kUnknown);
+}
+
+TEST_CASE("counters that stand still") {
+  CHECK(decode(Deltas(29, 0U), {}).status == Status::kZeros);
+  CHECK(decode(only({{10, 0}, {15, 5}}), {}).status == Status::kFrozen);
+  const std::array zeros = {Window{std::vector<std::uint64_t>(29), std::vector<std::uint64_t>(29),
+                                   1, std::nullopt, std::nullopt}};
+  CHECK(decode_windows(zeros, {}).status == Status::kZeros);
+  const std::array frozen = {window(0, 0)};
+  CHECK(decode_windows(frozen, {}).status == Status::kFrozen);
+  CHECK(decode_windows({}, {}).status == Status::kLockedNoCounters);
+}
+
+TEST_CASE("how a helper ended") {
+  CHECK(helper_status(0, false, true) == Status::kOk);
+  CHECK(helper_status(-9, false, false) == Status::kKilledByAmfi);
+  CHECK(helper_status(137, false, false) == Status::kKilledByAmfi);
+  CHECK(helper_status(-9, false, true) == Status::kHelperFailed);
+  CHECK(helper_status(-6, false, true) == Status::kAborted);
+  CHECK(helper_status(-9, true, false) == Status::kTimedOut);
+  CHECK(helper_status(0, false, false) == Status::kHelperFailed);
 }
 
 TEST_CASE("windows: resets, other clients, unstable traffic") {
