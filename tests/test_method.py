@@ -1,0 +1,25 @@
+"""docs/method.md explains every check, with the severity that it has in the table."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from nnbt.checks import CHECKS
+
+METHOD = (Path(__file__).parents[1] / "docs" / "method.md").read_text(encoding="utf-8")
+ROWS = dict(re.findall(r"^\| `([A-Z_]+)` \| (\w+) \|$", METHOD, re.MULTILINE))
+TEXT = METHOD[METHOD.index("### 1.") :]
+
+
+def test_the_table_lists_exactly_the_checks():
+    assert {check.code: check.severity for check in CHECKS} == ROWS
+
+
+@pytest.mark.parametrize("code", [check.code for check in CHECKS])
+def test_each_check_is_explained(code):
+    assert f"`{code}`" in TEXT
+
+
+def test_there_are_thirteen_questions():
+    assert re.findall(r"^### (\d+)\.", METHOD, re.MULTILINE) == [str(i) for i in range(1, 14)]
