@@ -35,7 +35,9 @@ class Instruction:
 
 
 def parse(disassembly: str) -> list[Instruction]:
-    line = re.compile(r"^\s*([0-9a-f]+):\s+(?:\{\w+\}\s+)?([\w.]+)(?:\s+([^<#/\n]*))?", re.M)
+    line = re.compile(
+        r"^\s*([0-9a-f]+):\s+(?:\{\w+\}\s+)?([\w.]+)(?:\s+([^<#/\n]*))?", re.MULTILINE
+    )
     return [
         Instruction(int(m[1], 16), m[2], (m[3] or "").strip()) for m in line.finditer(disassembly)
     ]
