@@ -11,7 +11,7 @@
 namespace nnbt {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kHugePage = std::size_t{2} * 1024 * 1024;
 
 }  // namespace
 
@@ -19,7 +19,7 @@ Pages::Pages(std::size_t bytes) : mapped_bytes_(bytes + kHugePage) {
   mapping_ =
       mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping_ == MAP_FAILED) {
-    throw Unsupported("The system gives no " + std::to_string(mapped_bytes_ >> 20) +
+    throw Unsupported("The system gives no " + std::to_string(mapped_bytes_ / 1024 / 1024) +
                       " MiB of memory: choose smaller arrays.");
   }
   data_ = mapping_;

@@ -16,10 +16,10 @@ class Pages {
   Pages& operator=(const Pages&) = delete;
 
   // Aligned to 2 MiB.
-  void* data() const { return data_; }
+  [[nodiscard]] void* data() const { return data_; }
 
   // How many bytes lie in huge pages now: what was granted, not what was asked for.
-  std::int64_t huge_bytes() const;
+  [[nodiscard]] std::int64_t huge_bytes() const;
 
  private:
   void* mapping_;

@@ -1,11 +1,12 @@
 #include "peak.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <sstream>
 #include <stdexcept>
 
-#include "measure.h"
+#include "clock.h"
 #include "unsupported.h"
 
 namespace nnbt {
@@ -29,31 +30,27 @@ double run_in_pieces(const ChainCode& code, std::int64_t iterations) {
   return sum;
 }
 
-// A chain and then a number of dependent additions, on every thread of a team.
-class LoadedClockStep final : public Step {
- public:
-  LoadedClockStep(Team& team, const ChainCode* load, std::int64_t load_iterations,
-                  const ChainCode& additions, std::int64_t iterations)
-      : team_(team),
-        load_(load),
-        load_iterations_(load_iterations),
-        additions_(additions),
-        iterations_(iterations) {}
+constexpr double kLoadShare = 0.1;  // of automatic_iterations: 1 ms
+// 0.2 ms at 3 GHz: short enough to fall between two interruptions on a busy machine, and before a
+// core that left its clock for a load of wide vectors takes it back.
+constexpr std::int64_t kAdditions = 600'000;  // a multiple of those in an iteration, 16
 
-  void run() override {
-    team_.run([this](int /*index*/) {
-      if (load_ != nullptr) run_in_pieces(*load_, load_iterations_);
-      run_in_pieces(additions_, iterations_);
-    });
+// Shortest time in which this core did kAdditions, each right after the load.
+std::int64_t best_addition_ns(const ChainCode& additions, const PeakChain* load, int repetitions) {
+  const std::int64_t iterations = kAdditions / additions.work().operations;
+  const std::int64_t load_iterations =
+      load == nullptr ? 0
+                      : static_cast<std::int64_t>(std::ceil(
+                            kLoadShare * static_cast<double>(automatic_iterations(*load))));
+  std::int64_t best = std::numeric_limits<std::int64_t>::max();
+  for (int i = 0; i < repetitions; ++i) {
+    if (load != nullptr) run_in_pieces(*load->code, load_iterations);
+    const std::int64_t before = steady_now_ns();
+    run_in_pieces(additions, iterations);
+    best = std::min(best, steady_now_ns() - before);
   }
-
- private:
-  Team& team_;
-  const ChainCode* load_;
-  std::int64_t load_iterations_;
-  const ChainCode& additions_;
-  std::int64_t iterations_;
-};
+  return best;
+}
 
 }  // namespace
 
@@ -62,13 +59,14 @@ const PeakChain& find_peak_chain(std::string_view name) {
   const auto row = std::ranges::find(chains, name, &PeakChain::name);
   if (row != chains.end()) return *row;
   std::string known;
-  for (const PeakChain& chain : chains) known += (known.empty() ? "" : ", ") + std::string(chain.name);
+  for (const PeakChain& chain : chains)
+    known += (known.empty() ? "" : ", ") + std::string(chain.name);
   throw Unsupported("There is no peak chain \"" + std::string(name) + "\" here: choose one of " +
                     known + ".");
 }
 
 PeakStep::PeakStep(const PeakChain& chain, int threads, std::int64_t iterations)
-    : chain_(chain), iterations_(iterations), expected_(0), team_(threads) {
+    : chain_(chain), iterations_(iterations), team_(threads) {
   if (iterations < 0) throw std::invalid_argument("PeakStep: iterations can't be negative");
   if (const std::string reason = chain.missing(); !reason.empty()) throw Unsupported(reason);
   if (iterations_ == 0) iterations_ = automatic_iterations(chain);
@@ -106,38 +104,20 @@ std::optional<std::string> PeakStep::verify() const {
 }
 
 double core_clock_hz(const ClockOptions& options) {
-  // A core that left its clock for the load takes it back within a millisecond of the load's end.
-  const double addition_cycles = options.under.empty() ? 6e6 : 6e5;  // 2 or 0.2 ms at 3 GHz
-  constexpr double kLoadShare = 0.1;                                 // of automatic: 1 ms
   if (options.repetitions < 1) throw std::invalid_argument("core_clock_hz: repetitions below 1");
-  const PeakChain& clock = find_peak_chain(kClockChain);
+  const ChainCode& additions = *find_peak_chain(kClockChain).code;
   const PeakChain* load = options.under.empty() ? nullptr : &find_peak_chain(options.under);
   if (load != nullptr) {
     if (const std::string reason = load->missing(); !reason.empty()) throw Unsupported(reason);
   }
-  const ChainCode* load_code = load != nullptr ? load->code : nullptr;
-  const std::int64_t load_iterations =
-      load != nullptr ? std::max<std::int64_t>(1, static_cast<std::int64_t>(
-                            kLoadShare * static_cast<double>(automatic_iterations(*load))))
-                      : 0;
-  const std::int64_t per_iteration = clock.code->work().operations;
-  const auto few = static_cast<std::int64_t>(addition_cycles / static_cast<double>(per_iteration));
-  // The difference of two lengths cancels the load and the time to wake the team.
   Team team(options.threads);
-  LoadedClockStep shorter(team, load_code, load_iterations, *clock.code, few);
-  LoadedClockStep longer(team, load_code, load_iterations, *clock.code, 2 * few);
-  const MeasureOptions once{.warmup = 0, .runs = 1};
-  std::int64_t shorter_ns = std::numeric_limits<std::int64_t>::max();
-  std::int64_t longer_ns = shorter_ns;
-  for (int i = 0; i < options.repetitions; ++i) {
-    shorter_ns = std::min(shorter_ns, measure(shorter, once).samples_ns.front());
-    longer_ns = std::min(longer_ns, measure(longer, once).samples_ns.front());
-  }
-  if (longer_ns <= shorter_ns) {
-    throw Unsupported("The clock could not be measured: the machine is too busy; try again.");
-  }
-  return static_cast<double>(few * per_iteration) * 1e9 /
-         static_cast<double>(longer_ns - shorter_ns);
+  std::vector<std::int64_t> best_ns(static_cast<std::size_t>(team.size()));
+  team.run([&](int index) {
+    best_ns[static_cast<std::size_t>(index)] =
+        best_addition_ns(additions, load, options.repetitions);
+  });
+  return static_cast<double>(kAdditions) * 1e9 /
+         static_cast<double>(*std::ranges::max_element(best_ns));
 }
 
 }  // namespace nnbt

@@ -46,15 +46,15 @@ class PeakStep final : public Step {
 
   void run() override;
 
-  const PeakChain& chain() const { return chain_; }
-  const Team& team() const { return team_; }
-  std::int64_t iterations() const { return iterations_; }
+  [[nodiscard]] const PeakChain& chain() const { return chain_; }
+  [[nodiscard]] const Team& team() const { return team_; }
+  [[nodiscard]] std::int64_t iterations() const { return iterations_; }
 
   // Operations of one run, all threads.
-  std::int64_t work_ops() const;
+  [[nodiscard]] std::int64_t work_ops() const;
 
   // Nothing when every sum of every run so far was the closed form's; else a sentence.
-  std::optional<std::string> verify() const;
+  [[nodiscard]] std::optional<std::string> verify() const;
 
  private:
   struct alignas(128) ThreadResult {
@@ -65,20 +65,20 @@ class PeakStep final : public Step {
 
   PeakChain chain_;
   std::int64_t iterations_;
-  double expected_;
+  double expected_ = 0;
   Team team_;
   std::vector<ThreadResult> results_;
 };
 
 struct ClockOptions {
-  int threads = 1;         // all at once; 0: one per allowed processor
-  std::string_view under{};  // chain that runs right before each reading; empty: none
-  int repetitions = 15;
+  int threads = 1;           // all at once; 0: one per allowed processor
+  std::string_view under{};  // chain that runs for a millisecond before each reading; empty: none
+  int repetitions = 50;
 };
 
-// Clock of the slowest core in Hz while all threads run, best of the repetitions (about 0.1 s in all).
-// `under` tells the clock that wide vectors or tiles leave the core: it runs that chain for about
-// a millisecond, then the additions for 0.2 ms, and takes the time of the former away.
+// Clock of the slowest of the cores in Hz while all threads run: from the shortest time, of all
+// repetitions, of additions that wait for one another, one a cycle. `under` tells the clock that
+// wide vectors or tiles leave the core. Takes 0.2 ms a repetition, 1.2 ms with a load.
 double core_clock_hz(const ClockOptions& options = {});
 
 }  // namespace nnbt

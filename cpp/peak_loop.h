@@ -18,8 +18,8 @@ constexpr int kMaxElements = 64;  // of one operand register
 // Operand values: small positive integers, different in every lane. All products are exact, no
 // lost instruction can go unnoticed by cancelling, and the multipliers don't see one constant.
 struct SmallIntegers {
-  static constexpr int a(int which, int element) { return 1 + ((element * 7 + which * 3) & 3); }
-  static constexpr int b(int which, int element) { return 1 + ((element * 5 + which) & 3); }
+  static constexpr int a(int which, int element) { return 1 + (element * 7 + which * 3) % 4; }
+  static constexpr int b(int which, int element) { return 1 + (element * 5 + which) % 4; }
 
   // Sum over the lanes of what one instruction adds, for a plain dot product.
   template <class Isa>
@@ -33,8 +33,8 @@ struct SmallIntegers {
 // For accumulators that are float16 themselves, exact up to 2048 only: every product is 1.
 struct UnitProducts {
   static constexpr std::int64_t kMaxIterations = 2048;
-  static constexpr double a(int /*which*/, int element) { return 1 << (element & 3); }
-  static constexpr double b(int /*which*/, int element) { return 1.0 / (1 << (element & 3)); }
+  static constexpr double a(int /*which*/, int element) { return element % 2 == 0 ? 2 : 4; }
+  static constexpr double b(int /*which*/, int element) { return 1 / a(0, element); }
 
   template <class Isa>
   static constexpr double added(int /*a_register*/, int /*b_register*/) {
@@ -103,7 +103,7 @@ inline std::uint16_t bfloat16_bits(int value) {
   const auto wide = static_cast<float>(value);
   std::uint32_t bits = 0;
   __builtin_memcpy(&bits, &wide, sizeof bits);
-  return static_cast<std::uint16_t>(bits >> 16);
+  return static_cast<std::uint16_t>(bits >> 16U);
 }
 
 }  // namespace

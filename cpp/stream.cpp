@@ -19,14 +19,14 @@ constexpr StreamKernel kKernels[] = {
 static_assert(std::size(kKernels) == kStreamKernels);
 
 constexpr std::size_t kLine = 64 / sizeof(double);
-constexpr std::int64_t kAutomaticBytesPerThread = std::int64_t{256} << 20;
+constexpr std::int64_t kAutomaticBytesPerThread = std::int64_t{256} * 1024 * 1024;
 constexpr double kPoison = -1;  // no expected value is negative
 
 // Whole numbers from 1 to 64 without a pattern in the index: all sums and products are exact, and
 // an element that comes from the wrong place shows.
 double input_value(std::size_t i, std::size_t which) {
   constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;
-  return 1.0 + static_cast<double>((i + which * 0x10001 + 1) * kGolden >> 58);
+  return 1.0 + static_cast<double>((i + which * 0x10001 + 1) * kGolden >> 58U);
 }
 
 std::size_t kernel_index(std::string_view name) {
@@ -142,9 +142,8 @@ double StreamStep::scalar(std::int64_t pass) const { return 2.0 + static_cast<do
 
 void StreamStep::pass_over(int thread, std::int64_t pass) {
   const Part part = part_of(thread);
-  sums_[static_cast<std::size_t>(thread)].sum +=
-      pass_(out_ + part.begin, x_ + part.begin, y_ + part.begin, part.end - part.begin,
-            scalar(pass));
+  sums_[static_cast<std::size_t>(thread)].sum += pass_(
+      out_ + part.begin, x_ + part.begin, y_ + part.begin, part.end - part.begin, scalar(pass));
 }
 
 void StreamStep::run() {
@@ -171,9 +170,7 @@ std::int64_t StreamStep::work_ops() const {
   return kernel_.operations * static_cast<std::int64_t>(count_) * passes_;
 }
 
-std::span<double> StreamStep::destination() {
-  return {kernel_.writes > 0 ? out_ : x_, count_};
-}
+std::span<double> StreamStep::destination() { return {kernel_.writes > 0 ? out_ : x_, count_}; }
 
 double StreamStep::expected(std::size_t i, double s) const {
   // Every formula is a member of out = s0 + s1 * x + s2 * y, by the number of arrays it reads and

@@ -26,10 +26,10 @@ struct StreamKernel {
   int bcopy_bytes;
 
   // Per element, in the convention of STREAM: what the formula reads and writes.
-  int counted_bytes() const { return 8 * (reads + writes); }
+  [[nodiscard]] int counted_bytes() const { return 8 * (reads + writes); }
 
   // Per element, with what an ordinary store first reads into the cache.
-  int write_allocate_bytes() const { return 8 * (reads + 2 * writes); }
+  [[nodiscard]] int write_allocate_bytes() const { return 8 * (reads + 2 * writes); }
 };
 
 std::span<const StreamKernel> stream_kernels();
@@ -60,20 +60,22 @@ class StreamStep final : public Step {
 
   void run() override;
 
-  const StreamKernel& kernel() const { return kernel_; }
-  std::string_view isa() const { return isa_; }
-  const Team& team() const { return team_; }
-  bool nontemporal() const { return nontemporal_; }
-  std::int64_t passes() const { return passes_; }
-  std::int64_t array_bytes() const { return static_cast<std::int64_t>(count_ * sizeof(double)); }
-  std::int64_t working_set_bytes() const;
-  std::int64_t huge_page_bytes() const { return pages_.huge_bytes(); }
+  [[nodiscard]] const StreamKernel& kernel() const { return kernel_; }
+  [[nodiscard]] std::string_view isa() const { return isa_; }
+  [[nodiscard]] const Team& team() const { return team_; }
+  [[nodiscard]] bool nontemporal() const { return nontemporal_; }
+  [[nodiscard]] std::int64_t passes() const { return passes_; }
+  [[nodiscard]] std::int64_t array_bytes() const {
+    return static_cast<std::int64_t>(count_ * sizeof(double));
+  }
+  [[nodiscard]] std::int64_t working_set_bytes() const;
+  [[nodiscard]] std::int64_t huge_page_bytes() const { return pages_.huge_bytes(); }
 
   // Of one run. Traffic is what crosses the bus when the arrays fit in no cache: with the reads
   // that ordinary stores cause, without them for non-temporal ones.
-  std::int64_t work_bytes() const;
-  std::int64_t traffic_bytes() const;
-  std::int64_t work_ops() const;
+  [[nodiscard]] std::int64_t work_bytes() const;
+  [[nodiscard]] std::int64_t traffic_bytes() const;
+  [[nodiscard]] std::int64_t work_ops() const;
 
   // The array that the kernel writes (for `read`, the one it reads).
   std::span<double> destination();
@@ -92,9 +94,9 @@ class StreamStep final : public Step {
     std::size_t end;
   };
 
-  Part part_of(int thread) const;
-  double scalar(std::int64_t pass) const;
-  double expected(std::size_t i, double s) const;
+  [[nodiscard]] Part part_of(int thread) const;
+  [[nodiscard]] double scalar(std::int64_t pass) const;
+  [[nodiscard]] double expected(std::size_t i, double s) const;
   void pass_over(int thread, std::int64_t pass);
   std::optional<std::string> check_contents();
   std::optional<std::string> check_sums(std::int64_t passes);

@@ -105,11 +105,10 @@ double triad_pass(double* out, const double* x, const double* y, std::size_t n, 
 }
 
 template <class S>
-constexpr StreamCode stream_code{
-    {read_pass<S>, write_pass<S, false>, copy_pass<S, false>, scale_pass<S, false>,
-     add_pass<S, false>, triad_pass<S, false>},
-    {nullptr, write_pass<S, true>, copy_pass<S, true>, scale_pass<S, true>, add_pass<S, true>,
-     triad_pass<S, true>}};
+constexpr StreamCode stream_code{{read_pass<S>, write_pass<S, false>, copy_pass<S, false>,
+                                  scale_pass<S, false>, add_pass<S, false>, triad_pass<S, false>},
+                                 {nullptr, write_pass<S, true>, copy_pass<S, true>,
+                                  scale_pass<S, true>, add_pass<S, true>, triad_pass<S, true>}};
 
 }  // namespace
 }  // namespace nnbt

@@ -21,10 +21,10 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  int size() const { return static_cast<int>(threads_.size()); }
+  [[nodiscard]] int size() const { return static_cast<int>(threads_.size()); }
 
   // The processor of each thread, -1 where the system does not pin.
-  const std::vector<int>& cpus() const { return cpus_; }
+  [[nodiscard]] const std::vector<int>& cpus() const { return cpus_; }
 
   // Runs work(index) once on every thread, 0 <= index < size(), and blocks until all are done.
   // Rethrows the first exception once every thread has finished. Not reentrant.

@@ -35,24 +35,45 @@ class Instruction:
 
 
 def parse(disassembly: str) -> list[Instruction]:
-    line = re.compile(r"^\s*([0-9a-f]+):\s+(?:\{\w+\}\s+)?([\w.]+)(?:\s+([^<#/\n]*))?", re.M)
+    line = re.compile(r"^\s*([0-9a-f]+):\s+(?:\{\w+\}\s+)?([\w.]+)[ \t]*(.*)$", re.MULTILINE)
+    comment = re.compile(r"\s*(<|# |//).*")
     return [
-        Instruction(int(m[1], 16), m[2], (m[3] or "").strip()) for m in line.finditer(disassembly)
+        Instruction(int(m[1], 16), m[2], comment.sub("", m[3])) for m in line.finditer(disassembly)
     ]
 
 
-def loops(code: list[Instruction]) -> list[list[Instruction]]:
-    """Every span from the target of a backward jump to the jump, up to the first return."""
+def target_of(instruction: Instruction) -> int | None:
+    """Address that a jump goes to; None for anything else."""
+    if not re.match(r"j|b(\.|$)|cbn?z", instruction.mnemonic):
+        return None
+    return int(instruction.operands.split(",")[-1].strip(), 16)
+
+
+def function_at_start(code: list[Instruction]) -> list[Instruction]:
+    """What the first instruction can reach: code says nowhere where a function ends."""
+    position = {instruction.address: i for i, instruction in enumerate(code)}
+    seen: set[int] = set()
+    pending = [0]
+    while pending:
+        i = pending.pop()
+        while i not in seen and i < len(code):
+            seen.add(i)
+            target = target_of(code[i])
+            if target in position:
+                pending.append(position[target])
+            if code[i].mnemonic in ("jmp", "b") or code[i].mnemonic.startswith("ret"):
+                break
+            i += 1
+    return [code[i] for i in sorted(seen)]
+
+
+def loops(function: list[Instruction]) -> list[list[Instruction]]:
+    """Every span from the target of a backward jump to the jump."""
     found = []
-    for end, instruction in enumerate(code):
-        if instruction.mnemonic.startswith("ret"):
-            break
-        if not re.match(r"j|b\.|cbn?z", instruction.mnemonic):
-            continue
-        target = int(instruction.operands.split(",")[-1].strip(), 16)
-        start = next((i for i, other in enumerate(code[:end]) if other.address == target), None)
-        if start is not None:
-            found.append(code[start : end + 1])
+    for end, instruction in enumerate(function):
+        target = target_of(instruction)
+        before = [i for i, other in enumerate(function[:end]) if other.address == target]
+        found += [function[start : end + 1] for start in before]
     return found
 
 
@@ -61,7 +82,7 @@ def check_chain(code: list[Instruction], patterns: list[str], instructions: int)
         by_constant = "$" in instruction.operands or "#" in instruction.operands
         return not by_constant and any(fnmatchcase(instruction.mnemonic, p) for p in patterns)
 
-    chains = [loop for loop in loops(code) if any(map(counted, loop))]
+    chains = [loop for loop in loops(function_at_start(code)) if any(map(counted, loop))]
     assert len(chains) == 1, f"{len(chains)} loops with {patterns}"
     (chain,) = chains
     per_pattern = [sum(fnmatchcase(i.mnemonic, p) for i in chain if counted(i)) for p in patterns]

@@ -18,7 +18,7 @@ constexpr Feature kDot{"asimddp", "Armv8.2 dot products: Cortex-A75, Apple A13"}
 constexpr Feature kBf16{"bf16", "Armv8.6: Neoverse V1 and N2, Apple M2"};
 constexpr Feature kI8mm{"i8mm", "Armv8.6: Neoverse V1 and N2, Apple M2"};
 
-std::string none() { return {}; }
+constexpr auto always = []() -> std::string { return {}; };
 
 template <const Feature& feature>
 std::string missing() {
@@ -31,9 +31,9 @@ double one() { return 1; }
 double unknown() { return 0; }
 
 constexpr PeakChain kChains[] = {
-    {kClockChain, "arm64", "int64", "int64", "add", one, none, &arm64::kDependentAdd},
-    {"neon_float32", "NEON", "float32", "float32", "fmla", unknown, none, &arm64::kNeonFloat32},
-    {"neon_float64", "NEON", "float64", "float64", "fmla", unknown, none, &arm64::kNeonFloat64},
+    {kClockChain, "arm64", "int64", "int64", "add", one, always, &arm64::kDependentAdd},
+    {"neon_float32", "NEON", "float32", "float32", "fmla", unknown, always, &arm64::kNeonFloat32},
+    {"neon_float64", "NEON", "float64", "float64", "fmla", unknown, always, &arm64::kNeonFloat64},
     {"neon_float16", "NEON FP16", "float16", "float16", "fmla", unknown, missing<kHalf>,
      &arm64::kNeonFloat16},
     {"neon_int8_dot", "NEON DotProd", "int8", "int32", "sdot", unknown, missing<kDot>,
@@ -46,7 +46,7 @@ constexpr PeakChain kChains[] = {
      &arm64::kNeonBfloat16Matrix},
 };
 
-constexpr StreamSet kStreamSets[] = {{"NEON", none, &arm64::kStreamNeon}};
+constexpr StreamSet kStreamSets[] = {{"NEON", always, &arm64::kStreamNeon}};
 
 }  // namespace
 

@@ -36,7 +36,7 @@ std::string core_of(int cpu) {
 
 std::vector<int> affinity() {
   // The kernel refuses a mask smaller than its own, so the size grows until it fits.
-  for (int count = 1024; count <= 1 << 20; count *= 2) {
+  for (int count = 1024; count <= 1'000'000; count *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
         CPU_ALLOC(static_cast<std::size_t>(count)), [](cpu_set_t* mask) { CPU_FREE(mask); });
     const std::size_t size = CPU_ALLOC_SIZE(static_cast<std::size_t>(count));
@@ -56,9 +56,9 @@ std::int64_t parse_size(const std::string& text) {
   std::int64_t value = 0;
   char unit = ' ';
   stream >> value >> unit;
-  if (unit == 'K') return value << 10;
-  if (unit == 'M') return value << 20;
-  if (unit == 'G') return value << 30;
+  if (unit == 'K') return value * 1024;
+  if (unit == 'M') return value * 1024 * 1024;
+  if (unit == 'G') return value * 1024 * 1024 * 1024;
   return value;
 }
 
@@ -112,14 +112,14 @@ bool arm_feature(std::string_view name) {
   struct Bit {
     std::string_view name;
     unsigned long word;
-    int position;
+    unsigned position;
   };
   constexpr Bit kBits[] = {{"asimdhp", AT_HWCAP, 10},
                            {"asimddp", AT_HWCAP, 20},
                            {"i8mm", AT_HWCAP2, 13},
                            {"bf16", AT_HWCAP2, 14}};
   const auto* const bit = std::ranges::find(kBits, name, &Bit::name);
-  return bit != std::end(kBits) && (getauxval(bit->word) >> bit->position & 1U) != 0;
+  return bit != std::end(kBits) && (getauxval(bit->word) >> bit->position & 1UL) != 0;
 }
 
 bool permit_amx_tiles() {
@@ -149,7 +149,7 @@ std::int64_t huge_page_bytes(const void* address, std::size_t bytes) {
     if (std::sscanf(line.c_str(), "%lx-%lx ", &first, &last) == 2) {  // NOLINT(*-unchecked-*)
       inside = first < begin + bytes && last > begin;
     } else if (inside && std::sscanf(line.c_str(), "AnonHugePages: %ld", &kib) == 1) {  // NOLINT
-      total += kib << 10;
+      total += std::int64_t{kib} * 1024;
     }
   }
   return total;

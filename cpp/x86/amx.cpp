@@ -38,8 +38,8 @@ constexpr int kDepth = kRowBytes / sizeof(typename Isa::Element);  // products p
 
 // A's element (row, k) and B's (k, column) depend on k and on the row or column, so that neither a
 // missing tile row nor a missing column leaves the sum as it was.
-constexpr int a_value(int which, int row, int k) { return 1 + ((k * 7 + row + which * 3) & 3); }
-constexpr int b_value(int which, int k, int column) { return 1 + ((k * 5 + column + which) & 3); }
+constexpr int a_value(int which, int row, int k) { return 1 + (k * 7 + row + which * 3) % 4; }
+constexpr int b_value(int which, int k, int column) { return 1 + (k * 5 + column + which) % 4; }
 
 template <class Isa>
 ChainWork tile_work() {
@@ -60,7 +60,8 @@ ChainWork tile_work() {
 
 template <class Isa>
 struct Operands {
-  // B's tile interleaves 4-byte groups of k: row k / g holds, for each column, elements k ... k+g-1.
+  // B's tile interleaves 4-byte groups of k: row k / g holds, for each column, elements k ...
+  // k+g-1.
   static constexpr int kGroup = 4 / sizeof(typename Isa::Element);
 
   alignas(64) typename Isa::Element a[2][kRows][kDepth<Isa>];
@@ -145,8 +146,8 @@ double run_int8(std::int64_t iterations) {
 namespace x86 {
 
 // A float32 accumulator grows by at most 32 * 16 per iteration and is exact up to 2^24.
-constinit const ChainCode kAmxBfloat16{tile_work<Bfloat16>, run_bfloat16, 1 << 15};
-constinit const ChainCode kAmxInt8{tile_work<Int8>, run_int8, 1 << 15};
+constinit const ChainCode kAmxBfloat16{tile_work<Bfloat16>, run_bfloat16, 32768};
+constinit const ChainCode kAmxInt8{tile_work<Int8>, run_int8, 32768};
 
 }  // namespace x86
 }  // namespace nnbt

@@ -21,7 +21,7 @@ struct Bfloat16 : Dot {
   static constexpr int kOperations = 2 * kElements;
   static std::uint16_t encode(int value) { return bfloat16_bits(value); }
   static Accumulator multiply_add(Accumulator acc, Vector a, Vector b) {
-    return _mm512_dpbf16_ps(acc, (__m512bh)a, (__m512bh)b);
+    return _mm512_dpbf16_ps(acc, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
   }
   static double sum(Accumulator acc) { return sum_lanes<float>(acc); }
 };
@@ -43,8 +43,8 @@ struct Int8 : Dot {
 
 namespace x86 {
 
-constinit const ChainCode kAvx512Bfloat16{chain_work<Bfloat16>, run_chain<Bfloat16>, 1 << 16};
-constinit const ChainCode kAvx512VnniInt8{chain_work<Int8>, run_chain<Int8>, 1 << 16};
+constinit const ChainCode kAvx512Bfloat16{chain_work<Bfloat16>, run_chain<Bfloat16>, 65536};
+constinit const ChainCode kAvx512VnniInt8{chain_work<Int8>, run_chain<Int8>, 65536};
 
 }  // namespace x86
 }  // namespace nnbt

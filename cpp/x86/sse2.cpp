@@ -38,7 +38,7 @@ template <class Isa>
 ChainWork mul_add_work() {
   double sum = 0;
   for (int lane = 0; lane < kLanes<Isa>; ++lane) sum += 1 + lane + d(lane);
-  constexpr std::int64_t kInstructions = 4 * kAccumulators;
+  constexpr std::int64_t kInstructions = std::int64_t{4} * kAccumulators;
   return {kInstructions, kInstructions * kLanes<Isa>, kAccumulators * sum};
 }
 
@@ -95,9 +95,9 @@ ChainWork dependent_add_work() { return {16, 16, 16}; }
 
 namespace x86 {
 
-constinit const ChainCode kSse2Float32{mul_add_work<Float32>, run_mul_add_chain<Float32>, 1 << 16};
-constinit const ChainCode kSse2Float64{mul_add_work<Float64>, run_mul_add_chain<Float64>, 1 << 16};
-constinit const ChainCode kDependentAdd{dependent_add_work, run_dependent_add, 1 << 20};
+constinit const ChainCode kSse2Float32{mul_add_work<Float32>, run_mul_add_chain<Float32>, 65536};
+constinit const ChainCode kSse2Float64{mul_add_work<Float64>, run_mul_add_chain<Float64>, 65536};
+constinit const ChainCode kDependentAdd{dependent_add_work, run_dependent_add, 1048576};
 constinit const StreamCode kStreamSse2 = stream_code<Stores>;
 
 }  // namespace x86

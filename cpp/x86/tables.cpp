@@ -25,7 +25,7 @@ Registers cpuid(unsigned leaf, unsigned subleaf) {
 
 // Register state that the operating system saves between processes (XCR0).
 unsigned saved_state() {
-  constexpr unsigned kOsxsave = 1U << 27;
+  constexpr unsigned kOsxsave = 1U << 27U;
   if ((cpuid(1, 0).ecx & kOsxsave) == 0) return 0;
   unsigned low = 0;
   unsigned high = 0;
@@ -43,7 +43,7 @@ struct Feature {
   unsigned subleaf;
   unsigned Registers::* reg;
   unsigned bit;
-  unsigned state;    // that must be saved for the feature to be usable
+  unsigned state;     // that must be saved for the feature to be usable
   const char* since;  // where it is found
 };
 
@@ -52,8 +52,7 @@ constexpr Feature kFma{"FMA", 1, 0, &Registers::ecx, 12, kYmm, "Haswell, Zen"};
 constexpr Feature kAvx2{"AVX2", 7, 0, &Registers::ebx, 5, kYmm, "Haswell, Zen"};
 constexpr Feature kAvxVnni{"AVX-VNNI", 7, 1, &Registers::eax, 4, kYmm, "Alder Lake, Zen 5"};
 constexpr Feature kAvx512{"AVX-512F", 7, 0, &Registers::ebx, 16, kZmm, "Skylake-SP, Zen 4"};
-constexpr Feature kFp16{
-    "AVX-512 FP16", 7, 0, &Registers::edx, 23, kZmm, "Sapphire Rapids"};
+constexpr Feature kFp16{"AVX-512 FP16", 7, 0, &Registers::edx, 23, kZmm, "Sapphire Rapids"};
 constexpr Feature kBf16{"AVX-512 BF16", 7, 1, &Registers::eax, 5, kZmm, "Cooper Lake, Zen 4"};
 constexpr Feature kVnni{"AVX-512 VNNI", 7, 0, &Registers::ecx, 11, kZmm, "Cascade Lake, Zen 4"};
 constexpr Feature kAmxBf16{"AMX-BF16", 7, 0, &Registers::edx, 22, kTiles, "Sapphire Rapids"};
@@ -72,7 +71,7 @@ std::string missing(const Feature& feature) {
   return {};
 }
 
-std::string none() { return {}; }
+constexpr auto always = []() -> std::string { return {}; };
 
 std::string missing_avx2() {
   const std::string avx2 = missing(kAvx2);
@@ -94,7 +93,7 @@ std::string missing_tiles() {
 // Family 19h of AMD (Zen 3 has no AVX-512, Zen 4 has) runs 512-bit instructions in two halves.
 bool halves_512_bits() {
   const unsigned signature = cpuid(1, 0).eax;
-  const unsigned family = ((signature >> 8) & 0xFU) + ((signature >> 20) & 0xFFU);
+  const unsigned family = ((signature >> 8U) & 0xFU) + ((signature >> 20U) & 0xFFU);
   constexpr unsigned kAuthenticAmd = 0x68747541;  // "Auth" in ebx
   return cpuid(0, 0).ebx == kAuthenticAmd && family == 0x19;
 }
@@ -108,10 +107,10 @@ double one_in_16() { return 1.0 / 16; }  // Intel Optimization Reference Manual,
 double unknown() { return 0; }
 
 constexpr PeakChain kChains[] = {
-    {kClockChain, "x86-64", "int64", "int64", "add", one, none, &x86::kDependentAdd},
-    {"sse2_float32", "SSE2", "float32", "float32", "mulps+addps", unknown, none,
+    {kClockChain, "x86-64", "int64", "int64", "add", one, always, &x86::kDependentAdd},
+    {"sse2_float32", "SSE2", "float32", "float32", "mulps+addps", unknown, always,
      &x86::kSse2Float32},
-    {"sse2_float64", "SSE2", "float64", "float64", "mulpd+addpd", unknown, none,
+    {"sse2_float64", "SSE2", "float64", "float64", "mulpd+addpd", unknown, always,
      &x86::kSse2Float64},
     {"avx2_float32", "AVX2+FMA", "float32", "float32", "vfmadd*ps", two, missing_avx2,
      &x86::kAvx2Float32},
@@ -119,10 +118,10 @@ constexpr PeakChain kChains[] = {
      &x86::kAvx2Float64},
     {"avx_vnni_int8", "AVX-VNNI", "int8", "int32", "vpdpbusd", two, missing_one<kAvxVnni>,
      &x86::kAvxVnniInt8},
-    {"avx512_float32", "AVX-512F", "float32", "float32", "vfmadd*ps", two_512,
-     missing_one<kAvx512>, &x86::kAvx512Float32},
-    {"avx512_float64", "AVX-512F", "float64", "float64", "vfmadd*pd", two_512,
-     missing_one<kAvx512>, &x86::kAvx512Float64},
+    {"avx512_float32", "AVX-512F", "float32", "float32", "vfmadd*ps", two_512, missing_one<kAvx512>,
+     &x86::kAvx512Float32},
+    {"avx512_float64", "AVX-512F", "float64", "float64", "vfmadd*pd", two_512, missing_one<kAvx512>,
+     &x86::kAvx512Float64},
     {"avx512_float16", "AVX-512 FP16", "float16", "float16", "vfmadd*ph", two_512,
      missing_one<kFp16>, &x86::kAvx512Float16},
     {"avx512_bfloat16", "AVX-512 BF16", "bfloat16", "float32", "vdpbf16ps", unknown,
@@ -136,7 +135,7 @@ constexpr PeakChain kChains[] = {
 };
 
 constexpr StreamSet kStreamSets[] = {
-    {"SSE2", none, &x86::kStreamSse2},
+    {"SSE2", always, &x86::kStreamSse2},
     {"AVX2", missing_avx2, &x86::kStreamAvx2},
     {"AVX-512F", missing_one<kAvx512>, &x86::kStreamAvx512},
 };

@@ -35,9 +35,9 @@ TEST_CASE("byte conventions of the table") {
     std::string_view name;
     int counted, write_allocate, bcopy, operations;
   };
-  const Expected expected[] = {{"read", 8, 8, 0, 1},    {"write", 8, 16, 0, 0},
-                               {"copy", 16, 24, 8, 0},  {"scale", 16, 24, 0, 1},
-                               {"add", 24, 32, 0, 1},   {"triad", 24, 32, 0, 2}};
+  const Expected expected[] = {{"read", 8, 8, 0, 1},   {"write", 8, 16, 0, 0},
+                               {"copy", 16, 24, 8, 0}, {"scale", 16, 24, 0, 1},
+                               {"add", 24, 32, 0, 1},  {"triad", 24, 32, 0, 2}};
   const auto kernels = nnbt::stream_kernels();
   REQUIRE(kernels.size() == std::size(expected));
   for (std::size_t i = 0; i < kernels.size(); ++i) {
