@@ -1,6 +1,6 @@
 """What an NVIDIA GPU can do: our kernels, cuBLASLt and PyTorch in one table (a few minutes).
 
-    python tests/bench/gpu_ceilings.py [--only copy,wgmma,cublaslt,torch] [--json FILE] [--seconds 240]
+    python tests/bench/gpu_ceilings.py [--only copy,wgmma,cublaslt,torch] [--json FILE]
 
 Rates: `single` is one launch in an evaluation (median), `slope` the launches' own time from the fit
 over 1, 2, 4, 8 in one, `held` eight launches repeated for a second (median), with the mean SM clock
@@ -233,7 +233,7 @@ def bandwidth_rows(table: Table, mx) -> None:
     best: dict[str, dict] = {}
 
     def trial(key: str, **params) -> None:
-        name = key.split("-")[0]
+        name = key.partition("-")[0]
         text = " ".join(f"{k}={v}" for k, v in params.items())
         row = table.add(
             f"try {name} {text}",
