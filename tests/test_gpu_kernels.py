@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+import cuda_on_cpu
 import nvrtc
 from fake_gpu import FakeGpu
 from nnbt import _mlx, gpu_kernels
@@ -181,6 +182,42 @@ def test_clock_peak_of_the_data_sheet(monkeypatch):
     monkeypatch.setattr(gpu_kernels, "multiprocessors", lambda: 132)
     assert gpu_kernels.clock_peak("bfloat16", (9, 0), 1.83e9) == pytest.approx(989.4e12, rel=1e-3)
     assert gpu_kernels.clock_peak("bfloat16", (8, 6), 1.83e9) is None
+
+
+# --- the CUDA sources themselves, on the CPU ----------------------------------------------------
+
+ON_CPU = {
+    "read-float32-cuda": {"array_bytes": 2**16, "threads": 64, "blocks": 3},
+    "write-float32-cuda": {"array_bytes": 2**16, "threads": 64},
+    "copy-float32-cuda": {"array_bytes": 2**16, "threads": 64, "unroll": 8},
+    "add-float32-cuda": {"array_bytes": 2**16, "threads": 64, "unroll": 2, "cache": 0},
+    "triad-float32-cuda": {"array_bytes": 2**16, "threads": 64, "blocks": 3},
+    "fma-float32-cuda": {"blocks": 2, "threads": 64, "iterations": 3},
+    "wgmma-bfloat16-cuda": {"blocks": 1, "iterations": 2, "passes": 1},
+    "wgmma-int8-cuda": {"blocks": 1, "iterations": 1, "passes": 1},
+    "wgmma_registers-bfloat16-cuda": {"blocks": 1, "iterations": 1, "passes": 2},
+    "mma_sync-bfloat16-cuda": {"blocks": 2, "iterations": 2, "passes": 1},
+    "mma_sync-int8-cuda": {"blocks": 1, "iterations": 1, "passes": 2},
+}
+
+
+def source_without_instructions(row) -> str:
+    # The matrix instruction comes first, in a namespace block of its own; the CPU has another.
+    return row.source[row.source.index("// Tensor cores") :] if "mma" in row.name else row.source
+
+
+@pytest.mark.parametrize("key", ON_CPU)
+def test_the_source_computes_what_the_check_expects(key, mx, tmp_path: Path):
+    row = KERNELS[key]
+    gpu = FakeGpu(
+        mx,
+        run=lambda options: cuda_on_cpu.run(
+            row, source_without_instructions(row), options, tmp_path
+        ),
+    )
+    built = build(row, gpu, compiled=False, launches=1, **ON_CPU[key])
+    built.step(1)()
+    assert built.check() is None
 
 
 # --- operands -----------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-// Memory streams with 16-byte accesses. A block owns chunks of UNROLL * blockDim.x vectors: all loads
-// of a chunk are issued before its first store, so a thread keeps UNROLL (two inputs: 2 * UNROLL)
-// 16-byte loads in flight.
+// Memory streams with 16-byte accesses. A block owns chunks of UNROLL * blockDim.x vectors: all
+// loads of a chunk are issued before its first store, so a thread keeps UNROLL (two inputs: 2 *
+// UNROLL) 16-byte loads in flight.
 namespace nnbt {
 
 enum Cache { kDefault = 0, kStreaming = 1, kNoAllocate = 2 };
@@ -58,8 +58,8 @@ __device__ __forceinline__ void copy(const void* a, void* out) {
   });
 }
 
-// out = a + scalar * b; the callers' scalars are powers of two, so that the fused multiplication and
-// a separate one round alike and a result can be compared bit by bit.
+// out = a + scalar * b; the callers' scalars are powers of two, so that the fused multiplication
+// and a separate one round alike and a result can be compared bit by bit.
 template <int UNROLL, int CHUNKS, int CACHE>
 __device__ __forceinline__ void triad(const void* a, const void* b, void* out, float scalar) {
   const auto* left = static_cast<const uint4*>(a);
