@@ -76,15 +76,16 @@ KERNELS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 class FakeGpu:
-    """Stands for mlx.core. `spoil` changes outputs, `calls` are the launches in order."""
+    """Stands for mlx.core. `spoil` changes outputs, `run` makes them, `calls` are kept."""
 
     def __init__(
         self,
         mx: Any,
         capability: tuple[int, int] | None = (9, 0),
         spoil: Callable[[Any], Any] = lambda output: output,
+        run: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:
-        self._mx, self._spoil = mx, spoil
+        self._mx, self._spoil, self._run = mx, spoil, run
         self.calls: list[dict[str, Any]] = []
         self.gpu = mx.cpu
         self.cuda = SimpleNamespace(is_available=lambda: capability is not None)
@@ -106,7 +107,8 @@ class FakeGpu:
 
         def call(**options: Any) -> list[Any]:
             self.calls.append(options)
-            output = self._spoil(np.array(KERNELS[kind]({**options, "dtype": dtype})))
+            run = self._run or KERNELS[kind]
+            output = self._spoil(np.array(run({**options, "dtype": dtype})))
             return [self._mx.array(output).astype(options["output_dtypes"][0])]
 
         return call

@@ -85,7 +85,8 @@ def source(
     arguments.append(f"    {_CUDA_TYPES[output]}* out")
     constants = "".join(f"  constexpr int {name} = {value};\n" for name, value in template)
     return (
-        f"{_WITH_HEADERS if headers else _WITHOUT_HEADERS}{row.source}namespace mlx::core::cu {{\nnamespace cg = cooperative_groups;\n"
+        f"{_WITH_HEADERS if headers else _WITHOUT_HEADERS}{row.source}"
+        "namespace mlx::core::cu {\nnamespace cg = cooperative_groups;\n"
         "__global__ void kernel(\n" + ",\n".join(arguments) + ") {\n"
         f"{constants}{row.body}\n}}\n}} // namespace mlx::core::cu\n"
     )

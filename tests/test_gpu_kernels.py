@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import nvrtc
 import pytest
+
+import cuda_on_cpu
+import nvrtc
 from fake_gpu import FakeGpu
 from nnbt import _mlx, gpu_kernels
 from nnbt._native import Unsupported
 from nnbt.gpu_kernels import KERNELS, build
 from nnbt.operands import FORMATS, exact_operands, pack_words, uniform_bits
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SMALL_STREAM = {"array_bytes": 2**20, "launches": 3}
 SMALL = {
@@ -177,6 +182,42 @@ def test_clock_peak_of_the_data_sheet(monkeypatch):
     monkeypatch.setattr(gpu_kernels, "multiprocessors", lambda: 132)
     assert gpu_kernels.clock_peak("bfloat16", (9, 0), 1.83e9) == pytest.approx(989.4e12, rel=1e-3)
     assert gpu_kernels.clock_peak("bfloat16", (8, 6), 1.83e9) is None
+
+
+# --- the CUDA sources themselves, on the CPU ----------------------------------------------------
+
+ON_CPU = {
+    "read-float32-cuda": {"array_bytes": 2**16, "threads": 64, "blocks": 3},
+    "write-float32-cuda": {"array_bytes": 2**16, "threads": 64},
+    "copy-float32-cuda": {"array_bytes": 2**16, "threads": 64, "unroll": 8},
+    "add-float32-cuda": {"array_bytes": 2**16, "threads": 64, "unroll": 2, "cache": 0},
+    "triad-float32-cuda": {"array_bytes": 2**16, "threads": 64, "blocks": 3},
+    "fma-float32-cuda": {"blocks": 2, "threads": 64, "iterations": 3},
+    "wgmma-bfloat16-cuda": {"blocks": 1, "iterations": 2, "passes": 1},
+    "wgmma-int8-cuda": {"blocks": 1, "iterations": 1, "passes": 1},
+    "wgmma_registers-bfloat16-cuda": {"blocks": 1, "iterations": 1, "passes": 2},
+    "mma_sync-bfloat16-cuda": {"blocks": 2, "iterations": 2, "passes": 1},
+    "mma_sync-int8-cuda": {"blocks": 1, "iterations": 1, "passes": 2},
+}
+
+
+def source_without_instructions(row) -> str:
+    # The matrix instruction comes first, in a namespace block of its own; the CPU has another.
+    return row.source[row.source.index("// Tensor cores") :] if "mma" in row.name else row.source
+
+
+@pytest.mark.parametrize("key", ON_CPU)
+def test_the_source_computes_what_the_check_expects(key, mx, tmp_path: Path):
+    row = KERNELS[key]
+    gpu = FakeGpu(
+        mx,
+        run=lambda options: cuda_on_cpu.run(
+            row, source_without_instructions(row), options, tmp_path
+        ),
+    )
+    built = build(row, gpu, compiled=False, launches=1, **ON_CPU[key])
+    built.step(1)()
+    assert built.check() is None
 
 
 # --- operands -----------------------------------------------------------------------------------
@@ -349,7 +390,7 @@ def test_streams_use_16_bytes_and_load_before_they_store(
     names = [
         op for op in instructions(nvrtc.disassemble(cubin, tmp_path)) if re.match(r"(LDG|STG)", op)
     ]
-    wide = [op for op in names if op.endswith(".128")]
+    wide = [op for op in names if ".128" in op]
     # `read` stores a sum and `write` loads a seed, both narrow.
     assert len(names) - len(wide) == (1 if name in ("read", "write") else 0)
     assert [op[:3] for op in wide] == ["LDG"] * loads + ["STG"] * stores

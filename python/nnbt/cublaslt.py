@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 WORKSPACE_BYTES = 64 * 2**20
 
 # cublasOperation_t, cublasLtMatmulDescAttributes_t, cublasLtMatmulPreferenceAttributes_t,
-# cublasLtMatmulAlgoConfigAttributes_t, cudaMemcpyKind
+# cublasLtMatmulAlgoConfigAttributes_t, cudaMemcpyKind, driver_types.h
 CUBLAS_OP_T = 1
 CUBLASLT_MATMUL_DESC_TRANSA = 3
 CUBLASLT_MATMUL_DESC_FAST_ACCUM = 25
@@ -37,6 +37,7 @@ CUBLASLT_ALGO_CONFIG_STAGES_ID = 6
 CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID = 8
 CUDA_MEMCPY_HOST_TO_DEVICE = 1
 CUDA_MEMCPY_DEVICE_TO_HOST = 2
+CUDA_STREAM_NON_BLOCKING = 1
 
 
 class Algorithm(ctypes.Structure):
@@ -171,8 +172,9 @@ class Matmul:
         weakref.finalize(self, _release, self._undo)
         _call("cudaSetDevice", device)
         self._handle = self._create("cublasLtCreate", "cublasLtDestroy")
-        non_blocking = 1  # cudaStreamNonBlocking
-        self._stream = self._create("cudaStreamCreateWithFlags", "cudaStreamDestroy", non_blocking)
+        self._stream = self._create(
+            "cudaStreamCreateWithFlags", "cudaStreamDestroy", CUDA_STREAM_NON_BLOCKING
+        )
         self._a, self._b = self._upload(a), self._upload(b)
         self._d_bytes = np.dtype(precision.output_dtype).itemsize * self.n**2
         self._d = self._create("cudaMalloc", "cudaFree", self._d_bytes)

@@ -1,6 +1,6 @@
 """What an NVIDIA GPU can do: our kernels, cuBLASLt and PyTorch in one table (a few minutes).
 
-    python tests/bench/gpu_ceilings.py [--only copy,wgmma,cublaslt,torch] [--json FILE] [--seconds 240]
+    python tests/bench/gpu_ceilings.py [--only copy,wgmma,cublaslt,torch] [--json FILE]
 
 Rates: `single` is one launch in an evaluation (median), `slope` the launches' own time from the fit
 over 1, 2, 4, 8 in one, `held` eight launches repeated for a second (median), with the mean SM clock
@@ -44,6 +44,7 @@ def use_checkout() -> bool:
     package.__path__ = [str(Path(__file__).parents[2] / "python/nnbt")]
     native = types.ModuleType("nnbt._native")
     native.Unsupported = type("Unsupported", (RuntimeError,), {})
+    native.__file__ = __file__
     sys.modules |= {"nnbt": package, "nnbt._native": native}
     return False
 
@@ -51,14 +52,15 @@ def use_checkout() -> bool:
 NATIVE = use_checkout()
 
 
-def run_times(step, runs: int) -> list[float]:
-    """Seconds of each run, after one that doesn't count."""
+def run_times(step, runs: int, warmup: int = 0) -> list[float]:
+    """Seconds of each run, after those that don't count."""
     if NATIVE:
         from nnbt import _native
 
-        return [ns / 1e9 for ns in _native.measure(step, warmup=1, runs=runs).samples_ns]
-    step()
+        return [ns / 1e9 for ns in _native.measure(step, warmup=warmup, runs=runs).samples_ns]
     times = []
+    for _ in range(warmup):
+        step()
     for _ in range(runs):
         begin = time.perf_counter()
         step()
@@ -100,35 +102,30 @@ class Watch:
         return ", ".join(sorted({reason for s in self.samples for reason in s[2] or ()}))
 
 
-def slope_rate(step, work: float, rounds: int) -> float:
-    """Work per second of one more launch: weighted fit over the best times of 1, 2, 4, 8."""
+def take(name: str, dtype: str, step, work: float, *, held_s: float = 1.0, rounds=5) -> dict:
+    """One row: all rates of a step, in work per second."""
     from nnbt.slope import fit
 
     steps = {k: step(k) for k in LADDER}
-    best = {k: min(run_times(s, 1)) for k, s in steps.items()}
+    single = run_times(steps[1], 5, warmup=1)
+    best = {k: min(run_times(run, 1, warmup=1)) for k, run in steps.items()}
     for _ in range(rounds):
-        for k, s in steps.items():
-            best[k] = min(best[k], *run_times(s, 1))
-    return work / fit(best, 0.0).unit_s
-
-
-def take(name: str, dtype: str, built_step, work: float, *, held_s: float = 1.0, rounds=5) -> dict:
-    """One row: all rates of a step, in work per second."""
-    single = run_times(built_step(1), 5)
-    slope = slope_rate(built_step, work, rounds)
-    step = built_step(LADDER[-1])
-    runs = max(3, int(held_s * slope / (LADDER[-1] * work)))
+        for k, run in steps.items():
+            best[k] = min(best[k], *run_times(run, 1))
+    most = LADDER[-1]
+    runs = min(max(3, int(held_s / best[most])), 1000)
     with Watch() as watch:
-        held = run_times(step, runs)
+        held = run_times(steps[most], runs)
     return {
         "row": name,
         "dtype": dtype,
         "single": work / statistics.median(single),
-        "slope": slope,
-        "held": LADDER[-1] * work / statistics.median(held),
+        "slope": work / fit(best, 0.0).unit_s,
+        "held": most * work / statistics.median(held),
         "clock_mhz": watch.mean(0),
         "power_w": watch.mean(1),
         "throttle": watch.reasons(),
+        "seconds": {"single": single, "best": best, "held": held},
         "check": "",
         "notes": "",
     }
@@ -174,11 +171,11 @@ class Table:
         return f"{row['held'] / peak:.1%}"
 
     HEAD = ("row", "dtype", "single", "slope", "held", "unit", "of peak", "MHz", "W", "check")
-    WIDTHS = (34, 12, 8, 8, 8, 5, 8, 5, 4, 5)
+    WIDTHS = (36, 12, 8, 8, 8, 5, 8, 5, 4, 5)
 
     def line(self, row: dict) -> str:
         if "unit" not in row:
-            return f"{row['row']:<34} {row['check']}"
+            return f"{row['row']:<36} {row['check']}"
         scale, unit = (1e9, "GB/s") if row["unit"] == "B/s" else (1e12, "T/s")
         cells = [
             row["row"],
@@ -228,52 +225,92 @@ def kernel_row(mx, key: str, *, label: str = "", held_s: float = 1.0, rounds: in
     return result
 
 
+STREAMS = ("copy", "add", "triad", "read", "write", "bulk_read", "bulk_copy")
+
+
 def bandwidth_rows(table: Table, mx) -> None:
-    quick = {"held_s": 0.15, "rounds": 3, "array_bytes": GIB}
-    best: dict[str, dict] = {}
-
-    def trial(key: str, **params) -> None:
-        name = key.split("-")[0]
-        text = " ".join(f"{k}={v}" for k, v in params.items())
-        row = table.add(
-            f"try {name} {text}",
-            lambda: kernel_row(mx, key, label=f"try {name} {text}", **quick, **params),
-        )
-        if row and row["check"] == "ok":
-            rate = max(row["slope"], row["held"])
-            if name not in best or rate > best[name]["rate"]:
-                best[name] = {"rate": rate, **params}
-
-    if table.wants("mode"):
-        for compiled in (True, False):
-            label = f"copy compiled={compiled}"
-            table.add(
-                label,
-                lambda compiled=compiled, label=label: kernel_row(
-                    mx, "copy-float32-cuda", label=label, compiled=compiled, array_bytes=2 * GIB
-                ),
-            )
-    if table.wants("sweep"):
-        for unroll, cache in ((1, 1), (2, 1), (4, 1), (8, 1), (4, 0), (4, 2), (8, 2)):
-            for threads in (256, 512, 1024):
-                trial("copy-float32-cuda", unroll=unroll, cache=cache, threads=threads)
-        for unroll, cache in ((4, 1), (8, 1), (8, 2), (16, 2)):
-            trial("read-float32-cuda", unroll=unroll, cache=cache, threads=256)
-        for piece, stages, blocks in ((2**13, 12, 2), (2**14, 6, 2), (2**15, 6, 1), (2**14, 4, 3)):
-            for key in ("bulk_copy-float32-cuda", "bulk_read-float32-cuda"):
-                trial(key, piece_bytes=piece, stages=stages, blocks_per_multiprocessor=blocks)
-    chosen = {name: {k: v for k, v in one.items() if k != "rate"} for name, one in best.items()}
-    if chosen:
-        print(f"best of the trials: {chosen}", flush=True)
-    for name in ("read", "write", "copy", "add", "triad", "bulk_read", "bulk_copy"):
+    for name in STREAMS:
         if table.wants("bandwidth") or table.wants(name):
-            params = chosen.get(name, {} if name.startswith("bulk") else chosen.get("copy", {}))
-            if name in ("add", "triad") and params.get("unroll", 0) > 4:
-                params = {**params, "unroll": 4}  # twice the loads
             table.add(
-                f"kernel {name}",
-                lambda name=name, params=params: kernel_row(mx, f"{name}-float32-cuda", **params),
+                f"kernel {name}", lambda name=name: kernel_row(mx, f"{name}-float32-cuda", rounds=8)
             )
+    if table.wants("mode"):
+        label = "kernel copy, graph built in each run"
+        table.add(label, lambda: kernel_row(mx, "copy-float32-cuda", label=label, compiled=False))
+
+
+def mlx_rows(table: Table, mx) -> None:
+    """MLX's own operations, the rung below."""
+
+    def streams(operation, arrays: int):
+        words = 2 * GIB // 4
+        inputs = [
+            [mx.random.uniform(-1, 1, (words,)) for _ in range(arrays - 1)]
+            for _ in range(LADDER[-1])
+        ]
+        mx.eval(inputs)
+        step = lambda k: lambda: mx.eval([operation(*group) for group in inputs[:k]])  # noqa: E731
+        return step, arrays * words * 4.0
+
+    def matmul(dtype: str):
+        inputs = [
+            [mx.random.uniform(-1, 1, (MATRIX, MATRIX)).astype(getattr(mx, dtype)) for _ in "ab"]
+            for _ in range(LADDER[-1])
+        ]
+        mx.eval(inputs)
+        step = lambda k: lambda: mx.eval([a @ b for a, b in inputs[:k]])  # noqa: E731
+        return step, 2.0 * MATRIX**3
+
+    def row(name: str, dtype: str, unit: str, made) -> dict:
+        step, work = made()
+        result = {**take(f"MLX {name}", dtype, step, work), "unit": unit, "check": "-"}
+        del step
+        mx.clear_cache()
+        return result
+
+    with mx.stream(mx.gpu):
+        for name, arrays, operation in (("add", 3, mx.add), ("abs", 2, mx.abs)):
+            made = lambda operation=operation, arrays=arrays: streams(operation, arrays)  # noqa: E731
+            table.add(f"MLX {name}", lambda name=name, made=made: row(name, "float32", "B/s", made))
+        for dtype in ("bfloat16", "float16"):
+            made = lambda dtype=dtype: matmul(dtype)  # noqa: E731
+            table.add(
+                f"MLX matmul {dtype}",
+                lambda dtype=dtype, made=made: row("matmul", dtype, "op/s", made),
+            )
+
+
+def sweep_rows(table: Table, mx) -> None:
+    """Short trials of the streams' parameters, then the best of each once more at full length."""
+    trials = [("copy", {"unroll": u, "cache": 1, "threads": t})
+              for u in (1, 2, 4, 8) for t in (256, 512, 1024)]  # fmt: skip
+    trials += [("copy", {"unroll": 4, "cache": c, "threads": 512}) for c in (0, 2)]
+    trials += [("add", {"unroll": u, "cache": 1, "threads": t}) for u in (1, 2) for t in (256, 512)]
+    trials += [("read", {"unroll": u, "cache": c, "threads": t})
+               for u, c, t in ((8, 1, 256), (8, 1, 512), (8, 2, 512), (16, 1, 256))]  # fmt: skip
+    for piece, stages, blocks in ((2**13, 12, 2), (2**15, 6, 1), (2**14, 4, 3)):
+        params = {"piece_bytes": piece, "stages": stages, "blocks_per_multiprocessor": blocks}
+        trials += [("bulk_copy", params), ("bulk_read", params)]
+    best: dict[str, tuple[float, dict]] = {}
+    for name, params in trials:
+        label = f"try {name} {' '.join(str(value) for value in params.values())}"
+        row = table.add(
+            label,
+            lambda name=name, params=params, label=label: kernel_row(
+                mx, f"{name}-float32-cuda", label=label, held_s=0.15, rounds=3, array_bytes=GIB,
+                **params,
+            ),
+        )  # fmt: skip
+        if row and row["check"] == "ok" and row["slope"] > best.get(name, (0.0, {}))[0]:
+            best[name] = (row["slope"], params)
+    for name, (_, params) in best.items():
+        label = f"best {name}"
+        table.add(
+            label,
+            lambda name=name, params=params, label=label: kernel_row(
+                mx, f"{name}-float32-cuda", label=label, rounds=8, **params
+            ),
+        )
 
 
 def compute_rows(table: Table, mx) -> None:
@@ -391,9 +428,13 @@ def torch_rows(table: Table) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="sections, with commas: see the source")
+    parser.add_argument(
+        "--only",
+        default="",
+        help="compute, cublaslt, bandwidth, torch, mlx, sweep, mode, or kernels by name",
+    )
     parser.add_argument("--json", type=Path, help="write all rows there")
-    parser.add_argument("--seconds", type=float, default=240.0, help="start no row after that")
+    parser.add_argument("--seconds", type=float, default=250.0, help="start no row after that")
     parser.add_argument("--torch-process", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.torch_process:
@@ -423,10 +464,15 @@ def main() -> None:
         ("cublaslt", lambda: library_rows(table)),
         ("bandwidth", lambda: bandwidth_rows(table, mx)),
         ("torch", lambda: torch_rows(table)),
+        ("mlx", lambda: mlx_rows(table, mx)),
+        ("sweep", lambda: sweep_rows(table, mx)),
     ]
     for name, run in sections:
         # compute_rows and bandwidth_rows ask for their own parts.
-        if name in ("cublaslt", "torch") and not table.wants(name):
+        if name not in ("compute", "bandwidth") and not table.wants(name):
+            continue
+        if mx is None and name not in ("cublaslt", "torch"):
+            print(f"section {name}: left out, it needs MLX (see above)", flush=True)
             continue
         print(f"--- {name} at {time.monotonic() - STARTED:.0f} s", flush=True)
         try:

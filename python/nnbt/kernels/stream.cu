@@ -1,21 +1,23 @@
-// Memory streams with 16-byte accesses. A block owns chunks of UNROLL * blockDim.x vectors: all loads
-// of a chunk are issued before its first store, so a thread keeps UNROLL (two inputs: 2 * UNROLL)
-// 16-byte loads in flight.
+// Memory streams with 16-byte accesses. A block owns chunks of UNROLL * blockDim.x vectors: all
+// loads of a chunk are issued before its first store, so a thread keeps UNROLL (two inputs: 2 *
+// UNROLL) 16-byte loads in flight.
 namespace nnbt {
 
 enum Cache { kDefault = 0, kStreaming = 1, kNoAllocate = 2 };
 
+// Never ld.global.nc: free of aliasing, ptxas moves half of such loads behind the first stores, and
+// half as many are in flight.
 template <int CACHE>
 __device__ __forceinline__ uint4 load(const uint4* p) {
   if constexpr (CACHE == kStreaming) return __ldcs(p);
   if constexpr (CACHE == kNoAllocate) {
     uint4 v;
-    asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ld.global.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                  : "l"(p));
     return v;
   }
-  return __ldg(p);
+  return *p;
 }
 
 template <int CACHE>
@@ -56,8 +58,8 @@ __device__ __forceinline__ void copy(const void* a, void* out) {
   });
 }
 
-// out = a + scalar * b; the callers' scalars are powers of two, so that the fused multiplication and
-// a separate one round alike and a result can be compared bit by bit.
+// out = a + scalar * b; the callers' scalars are powers of two, so that the fused multiplication
+// and a separate one round alike and a result can be compared bit by bit.
 template <int UNROLL, int CHUNKS, int CACHE>
 __device__ __forceinline__ void triad(const void* a, const void* b, void* out, float scalar) {
   const auto* left = static_cast<const uint4*>(a);

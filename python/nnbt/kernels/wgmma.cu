@@ -1,7 +1,7 @@
-// Tensor cores of Hopper (sm_90a) through wgmma: every warpgroup of a block multiplies its own 64-row
-// tile A by the block's 256-column tile B, each 128 bytes deep (four k-slices of 32 bytes), and adds
-// to a 64 x 256 accumulator in registers. `multiply_accumulate(d, a, b)` (one instruction, A by
-// descriptor or in registers) comes from the caller's header.
+// Tensor cores of Hopper (sm_90a) through wgmma: every warpgroup of a block multiplies its own
+// 64-row tile A by the block's 256-column tile B, each 128 bytes deep (four k-slices of 32 bytes),
+// and adds to a 64 x 256 accumulator in registers. `multiply_accumulate(d, a, b)` (one instruction,
+// A by descriptor or in registers) comes from the caller's header.
 namespace nnbt {
 
 constexpr int kRows = 64, kColumns = 256, kWords = 32, kSlices = 4;
