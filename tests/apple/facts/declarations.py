@@ -55,6 +55,8 @@ def kind_of(qualified: dict[str, str]) -> str:
     plain = re.sub(r"\s+", " ", re.sub(_QUALIFIERS, " ", plain)).strip()
     if "(^" in plain or "(^" in written or "Handler" in written:
         return "block"
+    if written == "SEL":
+        return "SEL"
     if plain in ("id", "Class", "instancetype") or plain.startswith("id<"):
         return "object"
     if written in ("id", "instancetype", "ObjectType", "KeyType") or written.startswith("KeyType<"):
