@@ -110,6 +110,7 @@ class MpsGraphConv final : public ConvStep {
   void run() override {
     guarded("running the chain",
             [this] { return spec_.enqueue > 1 ? run_overlapped() : run_blocking(); });
+    has_run_ = true;
   }
 
   const ConvSpec& spec() const override { return spec_; }
@@ -121,7 +122,8 @@ class MpsGraphConv final : public ConvStep {
   }
 
   PlacementEvidence placement() override {
-    return package_evidence(package_source(executable_, spec_), fallback_disabled_);
+    return package_evidence(package_source(executable_, spec_),
+                            fallback_disabled_ && has_run_);
   }
 
   std::string save_package(const std::string& directory) override {
@@ -235,6 +237,7 @@ class MpsGraphConv final : public ConvStep {
   std::string device_name_;
   std::int64_t compile_ns_ = 0;
   bool fallback_disabled_ = false;
+  bool has_run_ = false;
   std::shared_ptr<Completion> completion_ = std::make_shared<Completion>();
   id<MTLDevice> device_;
   id<MTLCommandQueue> queue_;

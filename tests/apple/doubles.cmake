@@ -46,3 +46,6 @@ add_executable(nnbt_helper objc/helper/main.cpp objc/helper/request.mm
 target_include_directories(nnbt_helper PRIVATE ${PROJECT_SOURCE_DIR}/objc)
 target_compile_options(nnbt_helper PRIVATE "$<$<COMPILE_LANGUAGE:OBJCXX>:${with_arc}>")
 target_link_libraries(nnbt_helper PRIVATE nnbt_core)
+
+add_executable(nnbt_doubles_driver ${here}/driver.cpp $<TARGET_OBJECTS:apple_doubles>)
+target_link_libraries(nnbt_doubles_driver PRIVATE nnbt_core)

@@ -1,6 +1,10 @@
 // Doubles of compiling, running and serialising.
 #import "mpsgraph.h"
 
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -201,6 +205,9 @@ void finish(const Compiled &compiled, MPSGraphExecutableExecutionDescriptor *des
   if ([inputs count] != 1 || [results count] != 1) refuse("wrong number of inputs or results");
   if (fault("run_exception")) refuse("told to raise");
   abort_like_mpsgraph(compiled);
+  if (fault("abort")) std::abort();
+  if (fault("kill")) kill(getpid(), SIGKILL);
+  if (fault("print")) printf("a framework prints this\n"), fflush(stdout);
   compute(compiled, [inputs objectAtIndex:0], [results objectAtIndex:0]);
   finish(compiled, descriptor, results);
   return fault("no_result") ? [NSArray array] : results;

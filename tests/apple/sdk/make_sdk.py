@@ -25,12 +25,12 @@ FRAMEWORKS: dict[str, tuple[str, str, str]] = {
     "CoreFoundation": (
         "A",
         "__CFConstantStringClassReference __NSArray0__ __NSDictionary0__",
-        "NSArray NSData NSDictionary NSException NSMutableArray NSMutableDictionary NSURL",
+        "NSArray NSData NSDictionary NSException NSMutableArray NSURL",
     ),
     "Foundation": (
         "C",
-        "NSClassFromString NSTemporaryDirectory",
-        "NSFileManager NSJSONSerialization NSNumber NSProcessInfo NSString NSError",
+        "",
+        "NSJSONSerialization NSNumber NSProcessInfo NSString",
     ),
     "Metal": ("A", "MTLCreateSystemDefaultDevice", ""),
     "MetalPerformanceShaders": ("A", "", ""),
@@ -44,7 +44,7 @@ FRAMEWORKS: dict[str, tuple[str, str, str]] = {
     "UIKit": (
         "",
         "UIApplicationMain",
-        "UIColor UIFont UIScreen UITextView UIViewController UIWindow UIResponder",
+        "UIFont UIResponder UIScreen UITextView UIViewController UIWindow",
     ),
 }
 SETTINGS = {

@@ -9,7 +9,6 @@
 
 #define NS_ASSUME_NONNULL_BEGIN _Pragma("clang assume_nonnull begin")
 #define NS_ASSUME_NONNULL_END _Pragma("clang assume_nonnull end")
-#define NS_FORMAT_FUNCTION(F, A) __attribute__((format(__NSString__, F, A)))
 #define NS_RETURNS_RETAINED __attribute__((ns_returns_retained))
 #define NS_ENUM(TYPE, NAME)                                            \
   enum __attribute__((enum_extensibility(open))) NAME : TYPE NAME; \
@@ -31,11 +30,6 @@ typedef struct {
   unsigned long *_Nullable mutationsPtr;
   unsigned long extra[5];
 } NSFastEnumerationState;
-typedef double NSTimeInterval;
-typedef struct _NSRange {
-  NSUInteger location;
-  NSUInteger length;
-} NSRange;
 
 @class NSArray<ObjectType>, NSData, NSDictionary<KeyType, ObjectType>, NSError, NSString, NSURL;
 
@@ -48,27 +42,20 @@ typedef struct _NSRange {
                                     count:(NSUInteger)len;
 @end
 
-FOUNDATION_EXPORT Class _Nullable NSClassFromString(NSString *aClassName);
-FOUNDATION_EXPORT NSString *NSTemporaryDirectory(void);
-
 @interface NSObject (NSKeyValueCoding)
 - (nullable id)valueForKey:(NSString *)key;
+@end
+@interface NSObject (NSThreadPerformAdditions)
+- (void)performSelectorOnMainThread:(SEL)aSelector
+                         withObject:(nullable id)arg
+                      waitUntilDone:(BOOL)wait;
 @end
 
 @interface NSString : NSObject <NSCopying>
 @property(readonly) NSUInteger length;
 @property(nullable, readonly) const char *UTF8String;
-@property(readonly, copy) NSString *stringByDeletingLastPathComponent;
-@property(readonly, copy) NSString *lastPathComponent;
 + (nullable instancetype)stringWithUTF8String:(const char *)nullTerminatedCString;
-+ (instancetype)stringWithFormat:(NSString *)format, ... NS_FORMAT_FUNCTION(1, 2);
-- (BOOL)hasSuffix:(NSString *)str;
-- (BOOL)isEqualToString:(NSString *)aString;
-- (NSString *)stringByAppendingPathComponent:(NSString *)str;
-- (BOOL)writeToFile:(NSString *)path
-         atomically:(BOOL)useAuxiliaryFile
-           encoding:(NSUInteger)enc
-              error:(NSError *_Nullable *_Nullable)error;
+- (NSString *)stringByAppendingString:(NSString *)aString;
 @end
 
 @interface NSValue : NSObject <NSCopying>
@@ -103,11 +90,6 @@ FOUNDATION_EXPORT NSString *NSTemporaryDirectory(void);
                               forKeys:(const KeyType<NSCopying> _Nonnull[_Nullable])keys
                                 count:(NSUInteger)cnt;
 @end
-@interface NSMutableDictionary<KeyType, ObjectType> : NSDictionary<KeyType, ObjectType>
-+ (instancetype)dictionary;
-- (void)setObject:(nullable ObjectType)obj forKeyedSubscript:(KeyType<NSCopying>)key;
-@end
-
 @interface NSData : NSObject <NSCopying>
 @property(readonly) NSUInteger length;
 @property(readonly) const void *bytes;
@@ -128,24 +110,6 @@ FOUNDATION_EXPORT NSString *NSTemporaryDirectory(void);
 @property(nullable, readonly, copy) NSString *reason;
 @end
 
-@interface NSFileManager : NSObject
-@property(class, readonly, strong) NSFileManager *defaultManager;
-- (BOOL)fileExistsAtPath:(NSString *)path;
-- (BOOL)createDirectoryAtPath:(NSString *)path
-    withIntermediateDirectories:(BOOL)createIntermediates
-                     attributes:(nullable NSDictionary<NSString *, id> *)attributes
-                          error:(NSError *_Nullable *_Nullable)error;
-- (BOOL)removeItemAtPath:(NSString *)path error:(NSError *_Nullable *_Nullable)error;
-- (BOOL)moveItemAtPath:(NSString *)srcPath
-                toPath:(NSString *)dstPath
-                 error:(NSError *_Nullable *_Nullable)error;
-- (BOOL)copyItemAtPath:(NSString *)srcPath
-                toPath:(NSString *)dstPath
-                 error:(NSError *_Nullable *_Nullable)error;
-- (nullable NSArray<NSString *> *)contentsOfDirectoryAtPath:(NSString *)path
-                                                      error:(NSError *_Nullable *_Nullable)error;
-@end
-
 typedef NS_ENUM(NSInteger, NSProcessInfoThermalState){
     NSProcessInfoThermalStateNominal = 0, NSProcessInfoThermalStateFair = 1,
     NSProcessInfoThermalStateSerious = 2, NSProcessInfoThermalStateCritical = 3};
@@ -156,14 +120,10 @@ typedef NS_ENUM(NSInteger, NSProcessInfoThermalState){
 @end
 
 typedef NS_OPTIONS(NSUInteger, NSJSONReadingOptions){NSJSONReadingMutableContainers = 1};
-typedef NS_OPTIONS(NSUInteger, NSJSONWritingOptions){NSJSONWritingPrettyPrinted = 1};
 @interface NSJSONSerialization : NSObject
 + (nullable id)JSONObjectWithData:(NSData *)data
                           options:(NSJSONReadingOptions)opt
                             error:(NSError *_Nullable *_Nullable)error;
-+ (nullable NSData *)dataWithJSONObject:(id)obj
-                                options:(NSJSONWritingOptions)opt
-                                  error:(NSError *_Nullable *_Nullable)error;
 @end
 
 NS_ASSUME_NONNULL_END

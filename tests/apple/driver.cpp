@@ -1,0 +1,105 @@
+// Drives the runner on doubles without Python, for the sanitizers: every variant, both devices,
+// overlapped submissions, packages and every fault. Exits 1 at the first surprise.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "conv.h"
+#include "conv_check.h"
+#include "conv_names.h"
+#include "unsupported.h"
+
+extern "C" long nnbt_doubles_live_objects();
+
+namespace {
+
+using namespace nnbt;
+
+void require(bool good, const std::string& what) {
+  if (good) return;
+  std::cerr << "driver: " << what << '\n';
+  std::exit(1);
+}
+
+ConvSpec small(ConvVariant variant, ConvDevice device) {
+  ConvSpec spec;
+  spec.size = 5;
+  spec.channels = 3;
+  spec.layers = 2;
+  spec.variant = variant;
+  spec.device = device;
+  return spec;
+}
+
+void run_variant(ConvSpec spec, const std::filesystem::path& directory) {
+  const std::unique_ptr<ConvStep> step = make_conv(spec);
+  step->run();
+  step->run();
+  require(check_conv(spec, step->output()).ok, "wrong result: " + to_json(spec));
+  const std::string package = (directory / "p.mpsgraphpackage").string();
+  require(step->save_package(package).empty(), "the package is incomplete: " + to_json(spec));
+  const std::unique_ptr<ConvStep> loaded = make_conv(spec, package);
+  loaded->run();
+  require(check_conv(spec, loaded->output()).ok, "wrong result of a package: " + to_json(spec));
+  if (spec.device == ConvDevice::kAne) {
+    const PlacementVerdict verdict = judge_placement(step->placement(), {}, {});
+    require(verdict.placement == Placement::kProven, "not proven: " + to_json(spec));
+  }
+  std::filesystem::remove_all(package);
+}
+
+// A fault may show while making, running, checking or saving; it must never go unseen.
+bool fault_is_seen(const char* name, const std::filesystem::path& directory) {
+  setenv("NNBT_DOUBLE_FAULT", name, 1);
+  const ConvSpec spec = small(ConvVariant::kFp16, ConvDevice::kAne);
+  bool seen = false;
+  try {
+    const std::unique_ptr<ConvStep> step = make_conv(spec);
+    step->run();
+    seen = !check_conv(spec, step->output()).ok;
+    seen |= judge_placement(step->placement(), {}, {}).placement != Placement::kProven;
+    seen |= !step->save_package((directory / name).string()).empty();
+  } catch (const std::runtime_error&) {
+    seen = true;
+  }
+  unsetenv("NNBT_DOUBLE_FAULT");
+  return seen;
+}
+
+}  // namespace
+
+int main() {
+  const std::filesystem::path directory =
+      std::filesystem::temp_directory_path() / ("nnbt-driver-" + std::to_string(getpid()));
+  std::filesystem::create_directories(directory);
+  for (const auto& [name, variant] : kVariantNames.rows) {
+    for (const auto& [device_name, device] : kDeviceNames.rows) {
+      if (variant == ConvVariant::kInt8 && device == ConvDevice::kGpu) continue;
+      for (const std::int64_t enqueue : {1, 3}) {
+        ConvSpec spec = small(variant, device);
+        spec.enqueue = enqueue;
+        spec.layout = enqueue == 1 ? ConvLayout::kNchw : ConvLayout::kNhwc;
+        run_variant(spec, directory);
+      }
+    }
+  }
+  for (const char* fault :
+       {"no_metal", "no_ane", "no_queue", "no_memory", "small_buffers", "compile_nil",
+        "compile_exception", "run_exception", "run_error", "no_result", "zero_output", "nan_output",
+        "no_flags", "gpu_fallback", "disk_full", "disk_full_silent", "disk_full_later",
+        "serialise_exception", "no_region", "two_regions"}) {
+    require(fault_is_seen(fault, directory), std::string("nobody saw the fault ") + fault);
+  }
+  for (int i = 0; i < 200; ++i) {
+    make_conv(small(ConvVariant::kQdq, ConvDevice::kGpu))->run();
+  }
+  std::filesystem::remove_all(directory);
+  require(nnbt_doubles_live_objects() == 0, "objects are still alive");
+  std::cout << "driver: every variant right, every fault seen, no object alive\n";
+  return 0;
+}

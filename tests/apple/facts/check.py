@@ -1,0 +1,164 @@
+"""Checks the stub headers and the built libraries against Apple's API (apple_api.json).
+
+Sources use only what the stubs declare (the compiler says so), the stubs agree with the SDK (this),
+and what a built library sends beyond them is exactly the private selectors of objc/private_api.h.
+
+usage: check.py stubs CLANG [FLAG...]
+       check.py binary MACH_O...
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import sys
+from pathlib import Path
+
+from declarations import Declaration, stub_declarations
+from extract import FRAMEWORKS
+
+HERE = Path(__file__).resolve().parent
+NEWEST_IOS = (18, 0)  # macOS 15's sibling: what the runner may use unguarded
+# Sent by the compiler or declared by the system's own NSObject.h, not by our stubs.
+NSOBJECT = {
+    "alloc", "class", "description", "init", "isKindOfClass:", "new", "respondsToSelector:",
+    ".cxx_construct", ".cxx_destruct", "countByEnumeratingWithState:objects:count:",
+}  # fmt: skip
+# Private classes and constants must be looked up at run time, never linked.
+PRIVATE_SYMBOL = re.compile(r"_OBJC_CLASS_\$__|_kANE|_IOReport")
+
+
+def split_signature(signature: str) -> tuple[str, list[str]]:
+    """ "result (a, b)" to its parts; blocks nest parentheses."""
+    depth = 0
+    for at in range(len(signature) - 1, -1, -1):
+        depth += (signature[at] == ")") - (signature[at] == "(")
+        if depth == 0:
+            break
+    parts, depth, current = [], 0, ""
+    for character in signature[at + 1 : -1]:
+        depth += (character in "(<") - (character in ")>")
+        if character == "," and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += character
+    parts += [current.strip()] if current.strip() else []
+    return signature[:at].strip(), [part for part in parts if part != "..."]
+
+
+def agree(ours: str, theirs: str) -> bool:
+    """Whether a declared kind fits the metadata's; it keeps no enumeration's name."""
+    if theirs.startswith("block"):
+        theirs = "block"
+    elif theirs in ("instancetype", "Class", "id") or re.match(r"id<|[A-Z]\w*\*(<.*)?$", theirs):
+        theirs = "object"
+    elif theirs.startswith("array") or theirs.endswith("*"):
+        theirs = "pointer"
+    if ours == "enum":
+        return theirs in ("int", "uint", "int64", "uint64")
+    boolean = {"bool", "char", "uint8"}
+    if ours in boolean and theirs in boolean:
+        return True
+    if {ours, theirs} <= {"pointer", "cstring"}:
+        return True
+    return ours == theirs
+
+
+def signature_problems(declaration: Declaration, signature: str) -> list[str]:
+    result, arguments = split_signature(signature)
+    if len(arguments) != len(declaration.arguments):
+        return [f"{declaration.where}: the SDK has {signature}"]
+    pairs = list(zip(declaration.arguments, arguments, strict=True))
+    if declaration.kind == "method":
+        pairs.append((declaration.result, result))
+    return [
+        f"{declaration.where}: {ours} here, {theirs} in the SDK"
+        for ours, theirs in pairs
+        if not agree(ours, theirs)
+    ]
+
+
+def problems_of(declaration: Declaration, fact: dict[str, object] | None) -> list[str]:
+    """What is wrong with one declaration; nothing for one that agrees with the SDK."""
+    if fact is None:
+        return [f"{declaration.where}: not in the SDK (or run extract.py again)"]
+    if declaration.kind == "class" and (fact["super"] or "") != declaration.superclass:
+        return [f"{declaration.where}: its superclass is {fact['super']}"]
+    if declaration.kind == "constant":
+        value = declaration.value & 0xFFFFFFFF
+        return [] if value == fact["value"] else [f"{declaration.where}: is {fact['value']}"]
+    problems = []
+    if "type" in fact:
+        problems += signature_problems(declaration, str(fact["type"]))
+    release = tuple(map(int, str(fact.get("ios", "0")).split(".")))
+    if release > NEWEST_IOS:
+        problems.append(f"{declaration.where}: newer than iOS 18 (iOS {fact['ios']})")
+    return problems
+
+
+def selectors(binary: bytes) -> set[str]:
+    """The selectors that an arm64 Mach-O file sends or asks for (__objc_methname)."""
+    (commands,) = struct.unpack_from("<I", binary, 16)
+    at = 32
+    for _ in range(commands):
+        command, size = struct.unpack_from("<II", binary, at)
+        if command == 0x19:  # LC_SEGMENT_64
+            (count,) = struct.unpack_from("<I", binary, at + 64)
+            for header in range(at + 72, at + 72 + 80 * count, 80):
+                if binary[header : header + 16].rstrip(b"\0") == b"__objc_methname":
+                    length, offset = struct.unpack_from("<QI", binary, header + 40)
+                    names = binary[offset : offset + length].split(b"\0")
+                    return {name.decode() for name in names if name}
+        at += size
+    return set()
+
+
+def private_selectors() -> set[str]:
+    """The allow-list: the selectors that objc/private_api.h declares."""
+    text = (HERE.parents[2] / "objc/private_api.h").read_text()
+    found = set()
+    for method in re.findall(r"^[-+] \([^;]*;", text, re.MULTILINE):
+        body = re.sub(r"\([^()]*\)", "", method[1:].rstrip(";"))
+        parts = re.findall(r"(\w+):", body)
+        found.add("".join(part + ":" for part in parts) if parts else body.split()[-1])
+    return found
+
+
+def check_binary(path: Path, public: set[str]) -> list[str]:
+    binary = path.read_bytes()
+    sent = selectors(binary)
+    if not sent:
+        return [f"{path.name}: no selectors found"]
+    unknown = sent - public - NSOBJECT - private_selectors()
+    problems = [f"{path.name}: {name} is neither public nor declared private" for name in unknown]
+    text = binary.decode("latin-1")
+    problems += [f"{path.name}: links {name}" for name in set(PRIVATE_SYMBOL.findall(text))]
+    print(f"{path.name}: {len(sent)} selectors, private: {sorted(sent & private_selectors())}")
+    return problems
+
+
+def main() -> None:
+    facts = json.loads((HERE / "apple_api.json").read_text())["facts"]
+    problems: list[str] = []
+    if sys.argv[1] == "stubs":
+        declarations = stub_declarations(sys.argv[2:], FRAMEWORKS)
+        for declaration in declarations:
+            problems += problems_of(declaration, facts.get(declaration.where))
+        print(f"{len(declarations)} declarations compared with Apple's API")
+        stale = set(facts) - {declaration.where for declaration in declarations}
+        problems += [f"{where}: in apple_api.json but not declared" for where in sorted(stale)]
+        if not declarations:
+            problems.append("no declarations found")
+    else:
+        public = {re.sub(r"^.\[\S+ (.*)\]$", r"\1", where) for where in facts if "[" in where}
+        for path in sys.argv[2:]:
+            problems += check_binary(Path(path), public)
+    for problem in problems:
+        print("PROBLEM", problem)
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()
