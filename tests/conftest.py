@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import pytest
 
 from fake_measure import FakeMeasure
 from nnbt.devices import gpu_missing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # MLX's BLAS and NumPy's read these when they load; a test run with them set is another run.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LD_PRELOAD")
@@ -49,8 +45,7 @@ def fake_measure() -> FakeMeasure:
 
 
 @pytest.fixture(autouse=True)
-def _same_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _same_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables of the user's shell that change what nnbt prints."""
     for name in ("NO_COLOR", "COLUMNS", "MLX_ENABLE_TF32", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
-    yield
