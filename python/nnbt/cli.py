@@ -51,24 +51,22 @@ class _SpreadSizes(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Spreads the values out before click reads them."""
         spread: list[str] = []
-        taking = False
-        for arg in args:
-            if arg == "--sizes" or arg.startswith("--sizes="):
-                taking = True
-                values = arg.split("=", 1)[1:]
-            elif taking and arg not in self.commands and _is_value(arg):
-                values = [arg]
-            else:
-                taking = False
+        rest = list(args)
+        while rest:
+            arg = rest.pop(0)
+            if arg != "--sizes" and not arg.startswith("--sizes="):
                 spread.append(arg)
                 continue
-            for value in values:
-                for part in filter(None, value.split(",")):
-                    spread += ["--sizes", part]
-        if taking and "--sizes" not in spread:
-            raise click.UsageError(
-                "--sizes needs at least one matrix size: type --sizes 1024 2048.", ctx
-            )
+            values = arg.split("=", 1)[1:]
+            while rest and rest[0] not in self.commands and _is_value(rest[0]):
+                values.append(rest.pop(0))
+            sizes = [part for value in values for part in value.split(",") if part]
+            if not sizes:
+                raise click.UsageError(
+                    "--sizes needs at least one matrix size: type --sizes 1024 2048.", ctx
+                )
+            for size in sizes:
+                spread += ["--sizes", size]
         return super().parse_args(ctx, spread)
 
 
