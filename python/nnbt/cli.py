@@ -285,7 +285,7 @@ class Files:
             self._writers.append((Path(csv_path), lambda run: csv_text(run.results)))
         if json_path is not None:
             self._writers.append((Path(json_path), lambda run: run.to_json()))
-        if csv_path is not None and csv_path == json_path:
+        if csv_path and json_path and Path(csv_path).resolve() == Path(json_path).resolve():
             raise click.UsageError(
                 f"--csv and --json both name {csv_path}: give each a file of its own."
             )
