@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import os
 import re
 import sys
@@ -314,8 +316,6 @@ def measure_and_print(options: Any, files: Files) -> Run:
     class Writing(Console):
         """Writes the files after each case, before anything is printed."""
 
-        run: Run | None = None
-
         def finished(self, result: Any, run: Run) -> None:
             self.run = run
             files.write(run)
@@ -325,9 +325,11 @@ def measure_and_print(options: Any, files: Files) -> Run:
     try:
         return execute(options, listener=console, argv=sys.argv[1:])
     except KeyboardInterrupt:
-        if console.run is not None:
-            console.flush(console.run)
+        if console.run is not None:  # interrupted while writing: the last case is still missing
+            files.write(console.run)
         raise
+    finally:
+        console.close()
 
 
 @cli.command()
@@ -358,6 +360,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(args: list[str]) -> int:
+    _open_streams()
     try:
         code = cli.main(args, prog_name="nnbt", standalone_mode=False)
         sys.stdout.flush()
@@ -368,11 +371,15 @@ def _run(args: list[str]) -> int:
         return _complain(sentence, error.exit_code or EXIT_USAGE)
     except (click.Abort, KeyboardInterrupt):
         return _complain("interrupted; the finished cases are kept.", EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        # Nobody reads stdout any more (| head): not an error. Python would complain at exit.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, SystemExit):
+        # Nobody reads stdout any more (| head): not an error. Click makes it SystemExit.
+        _drop_stdout()
         return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO):
+            raise
+        _drop_stdout()
+        return _complain(f"The output could not be written ({error.strerror}).", EXIT_FAILED)
     except RuntimeError as error:
         from nnbt._native import Unsupported
 
@@ -380,6 +387,22 @@ def _run(args: list[str]) -> int:
             raise
         return _complain(str(error), EXIT_USAGE)
     return code if isinstance(code, int) else 0
+
+
+def _open_streams() -> None:
+    """Makes every write possible: a closed stream takes it, an ASCII one shows `?`."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _drop_stdout() -> None:
+    """Lets what is still buffered go nowhere; Python would complain at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(sentence: str, code: int) -> int:

@@ -79,6 +79,7 @@ class Console(Listener):
         self._printed = 0
         self._cases: tuple[Case, ...] = ()
         self._headed = False
+        self.run: Run | None = None
 
     def planned(self, plan: Plan) -> None:
         """Remembers the cases and says which device was chosen."""
@@ -110,6 +111,7 @@ class Console(Listener):
     def finished(self, result: Result, run: Run) -> None:
         """Prints the table once the next case belongs to another one."""
         del result
+        self.run = run
         self._progress.clear()
         done = len(run.results)
         following = self._cases[done] if done < len(self._cases) else None
@@ -132,6 +134,12 @@ class Console(Listener):
             self._out.write("\n".join(header_lines(run)) + "\n")
             self._headed = True
         print_rows(rows, self._out)
+
+    def close(self) -> None:
+        """Takes the progress line away and prints what was finished, whatever ended the run."""
+        self._progress.clear()
+        if self.run is not None:
+            self.flush(self.run)
 
 
 __all__ = ["Console", "Progress", "group_key"]
