@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from nnbt.runner import Listener
-from nnbt.text import group_key, header_lines, print_rows
+from nnbt.text import group_key, header_lines, print_rows, terminal_width, wrapped
 
 if TYPE_CHECKING:
     from nnbt.plan import Plan
@@ -131,7 +131,9 @@ class Console(Listener):
         if not rows:
             return
         if not self._headed:
-            self._out.write("\n".join(header_lines(run)) + "\n")
+            width = terminal_width(self._out)
+            lines = [part for line in header_lines(run) for part in wrapped(line, width)]
+            self._out.write("\n".join(lines) + "\n")
             self._headed = True
         print_rows(rows, self._out)
 
