@@ -42,7 +42,7 @@ class FakeMeasure:
     floor_ns: int = 20_000
     power: float = 1.0
     pattern: Sequence[float] = STEADY
-    window_ns: int = 200_000_000
+    window_ns: int = 500_000_000
     readings: dict[str, float] = field(default_factory=dict)
     calls: list[tuple[int, int]] = field(default_factory=list)
     """(units, runs) of each call."""
@@ -53,7 +53,7 @@ class FakeMeasure:
         step()
         units = units_of(step)
         self.calls.append((units, runs))
-        time_ns = self.floor_ns + self.unit_ns * units**self.power
+        time_ns = self.floor_ns + (self.unit_ns * units**self.power if units else 0)
         count = runs or len(self.pattern)
         factors = [self.pattern[i % len(self.pattern)] for i in range(count)] if count > 1 else [1]
         return FakeSamples(
