@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import os
 import re
 import sys
@@ -51,24 +53,22 @@ class _SpreadSizes(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Spreads the values out before click reads them."""
         spread: list[str] = []
-        taking = False
-        for arg in args:
-            if arg == "--sizes" or arg.startswith("--sizes="):
-                taking = True
-                values = arg.split("=", 1)[1:]
-            elif taking and arg not in self.commands and _is_value(arg):
-                values = [arg]
-            else:
-                taking = False
+        rest = list(args)
+        while rest:
+            arg = rest.pop(0)
+            if arg != "--sizes" and not arg.startswith("--sizes="):
                 spread.append(arg)
                 continue
-            for value in values:
-                for part in filter(None, value.split(",")):
-                    spread += ["--sizes", part]
-        if taking and "--sizes" not in spread:
-            raise click.UsageError(
-                "--sizes needs at least one matrix size: type --sizes 1024 2048.", ctx
-            )
+            values = arg.split("=", 1)[1:]
+            while rest and rest[0] not in self.commands and _is_value(rest[0]):
+                values.append(rest.pop(0))
+            sizes = [part for value in values for part in value.split(",") if part]
+            if not sizes:
+                raise click.UsageError(
+                    "--sizes needs at least one matrix size: type --sizes 1024 2048.", ctx
+                )
+            for size in sizes:
+                spread += ["--sizes", size]
         return super().parse_args(ctx, spread)
 
 
@@ -287,7 +287,7 @@ class Files:
             self._writers.append((Path(csv_path), lambda run: csv_text(run.results)))
         if json_path is not None:
             self._writers.append((Path(json_path), lambda run: run.to_json()))
-        if csv_path is not None and csv_path == json_path:
+        if csv_path and json_path and Path(csv_path).resolve() == Path(json_path).resolve():
             raise click.UsageError(
                 f"--csv and --json both name {csv_path}: give each a file of its own."
             )
@@ -316,8 +316,6 @@ def measure_and_print(options: Any, files: Files) -> Run:
     class Writing(Console):
         """Writes the files after each case, before anything is printed."""
 
-        run: Run | None = None
-
         def finished(self, result: Any, run: Run) -> None:
             self.run = run
             files.write(run)
@@ -327,9 +325,11 @@ def measure_and_print(options: Any, files: Files) -> Run:
     try:
         return execute(options, listener=console, argv=sys.argv[1:])
     except KeyboardInterrupt:
-        if console.run is not None:
-            console.flush(console.run)
+        if console.run is not None:  # interrupted while writing: the last case is still missing
+            files.write(console.run)
         raise
+    finally:
+        console.close()
 
 
 @cli.command()
@@ -360,6 +360,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(args: list[str]) -> int:
+    _open_streams()
     try:
         code = cli.main(args, prog_name="nnbt", standalone_mode=False)
         sys.stdout.flush()
@@ -370,11 +371,15 @@ def _run(args: list[str]) -> int:
         return _complain(sentence, error.exit_code or EXIT_USAGE)
     except (click.Abort, KeyboardInterrupt):
         return _complain("interrupted; the finished cases are kept.", EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        # Nobody reads stdout any more (| head): not an error. Python would complain at exit.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, SystemExit):
+        # Nobody reads stdout any more (| head): not an error. Click makes it SystemExit.
+        _drop_stdout()
         return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO):
+            raise
+        _drop_stdout()
+        return _complain(f"The output could not be written ({error.strerror}).", EXIT_FAILED)
     except RuntimeError as error:
         from nnbt._native import Unsupported
 
@@ -382,6 +387,22 @@ def _run(args: list[str]) -> int:
             raise
         return _complain(str(error), EXIT_USAGE)
     return code if isinstance(code, int) else 0
+
+
+def _open_streams() -> None:
+    """Makes every write possible: a closed stream takes it, an ASCII one shows `?`."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _drop_stdout() -> None:
+    """Lets what is still buffered go nowhere; Python would complain at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(sentence: str, code: int) -> int:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from nnbt.runner import Listener
-from nnbt.text import group_key, header_lines, print_rows
+from nnbt.text import group_key, header_lines, print_rows, terminal_width, wrapped
 
 if TYPE_CHECKING:
     from nnbt.plan import Plan
@@ -79,6 +79,7 @@ class Console(Listener):
         self._printed = 0
         self._cases: tuple[Case, ...] = ()
         self._headed = False
+        self.run: Run | None = None
 
     def planned(self, plan: Plan) -> None:
         """Remembers the cases and says which device was chosen."""
@@ -110,6 +111,7 @@ class Console(Listener):
     def finished(self, result: Result, run: Run) -> None:
         """Prints the table once the next case belongs to another one."""
         del result
+        self.run = run
         self._progress.clear()
         done = len(run.results)
         following = self._cases[done] if done < len(self._cases) else None
@@ -129,9 +131,17 @@ class Console(Listener):
         if not rows:
             return
         if not self._headed:
-            self._out.write("\n".join(header_lines(run)) + "\n")
+            width = terminal_width(self._out)
+            lines = [part for line in header_lines(run) for part in wrapped(line, width)]
+            self._out.write("\n".join(lines) + "\n")
             self._headed = True
         print_rows(rows, self._out)
+
+    def close(self) -> None:
+        """Takes the progress line away and prints what was finished, whatever ended the run."""
+        self._progress.clear()
+        if self.run is not None:
+            self.flush(self.run)
 
 
 __all__ = ["Console", "Progress", "group_key"]

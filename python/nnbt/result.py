@@ -179,10 +179,10 @@ def write_beside(path: Path, text: str) -> None:
 
     Keeps the mode of a file that is replaced. Raises OSError.
     """
-    target = path.resolve() if path.is_symlink() else path
-    if target.exists() and not target.is_file():  # /dev/stdout, a pipe: nothing to rename over
-        target.write_text(text)
+    if path.exists() and not path.is_file():  # /dev/stdout, a pipe: nothing to rename over
+        path.write_text(text)
         return
+    target = path.resolve() if path.is_symlink() else path
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     temporary = Path(name)
     try:
@@ -199,6 +199,12 @@ def write_beside(path: Path, text: str) -> None:
 
 def check_writable(path: Path) -> str | None:
     """None if a file can be written there, else a sentence; leaves no file behind."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:  # a name that is too long, a file where a folder should be
+        return f"{path} can't be written: {error.strerror}; choose another name."
     if path.is_dir():
         return f"{path} is a folder: name a file in it."
     if not path.parent.is_dir():

@@ -46,8 +46,13 @@ def header_lines(run: Run) -> list[str]:
     return lines
 
 
-def _fitting(columns: list[Column], cells: list[list[str]], width: int | None) -> list[int]:
-    """Indices of the columns that fit into `width`, dropping the largest ranks first."""
+def _fitting(
+    columns: list[Column], cells: list[list[str]], width: int | None, gap: int
+) -> list[int]:
+    """Indices of the columns that fit into `width`, dropping the largest ranks first.
+
+    `gap` is what stands between two columns.
+    """
     keep = list(range(len(columns)))
     if width is None:
         return keep
@@ -55,7 +60,7 @@ def _fitting(columns: list[Column], cells: list[list[str]], width: int | None) -
         max(len(column.header), *(len(line[i]) for line in cells))
         for i, column in enumerate(columns)
     ]
-    while sum(widths[i] + 2 for i in keep) + 2 > width:
+    while sum(widths[i] + gap for i in keep) + 1 > width:
         largest = max(columns[i].rank or 0 for i in keep)
         if largest == 0:
             break
@@ -73,7 +78,7 @@ def table_text(rows: Sequence[Result], width: int | None, *, color: bool) -> str
 
     columns = chosen(rows)
     cells = [[shown(column, column.value(row)) for column in columns] for row in rows]
-    keep = _fitting(columns, cells, width)
+    keep = _fitting(columns, cells, width, 3 if color else 2)
     table = Table(box=box.SIMPLE_HEAD if color else None, pad_edge=False, padding=(0, 2, 0, 0))
     for i in keep:
         justify = "left" if columns[i].text else "right"
@@ -111,19 +116,19 @@ def _below(rows: Sequence[Result], width: int | None) -> list[str]:
     lines = []
     for text, labels in notes.items():
         prefix = "" if len(set(labels)) == everywhere else f"[{', '.join(labels)}] "
-        lines += _wrapped(prefix + text, width)
+        lines += wrapped(prefix + text, width, "  ")
     return lines
 
 
-def _wrapped(text: str, width: int | None) -> list[str]:
-    """Lines of a terminal's width, indented; one line for a pipe."""
+def wrapped(text: str, width: int | None, indent: str = "") -> list[str]:
+    """Lines of a terminal's width; one line for a pipe."""
     if width is None:
-        return [f"  {text}"]
+        return [indent + text]
     return textwrap.wrap(
         text,
         max(width - 1, 40),
-        initial_indent="  ",
-        subsequent_indent="    ",
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
         break_on_hyphens=False,
     )
 

@@ -1,0 +1,370 @@
+"""Faults that a benchmark can have, each with the check that must see it.
+
+A fault gets a MonkeyPatch and the FakeMeasure of its run, changes one of them, and may return
+arguments of nnbt.run that differ from those of the clean twin.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from nnbt import _native, mlx_flops, runner
+from nnbt.evidence import Ceiling, Evidence
+from nnbt.mlx_bandwidth import OPS
+from nnbt.mlx_data import Data, sample_indices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fake_measure import FakeMeasure
+    from nnbt.bench import Bench
+    from nnbt.workload import Workload
+
+    Plant = Callable[[pytest.MonkeyPatch, FakeMeasure], dict[str, Any] | None]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`case` holds arguments of nnbt.run for both twins."""
+
+    code: str
+    plant: Plant
+    case: dict[str, Any] = field(default_factory=dict)
+    marks: tuple[pytest.MarkDecorator, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.code}-{self.plant.__name__}"
+
+
+FAULTS: list[Fault] = []
+FLOPS, FLOPS_GRAPH, PRODUCT = mlx_flops.flops, mlx_flops.flops_graph, mlx_flops._product
+
+
+def fault(code: str, *marks: pytest.MarkDecorator, **case: Any) -> Callable[[Plant], Plant]:
+    """Registers the decorated function as a fault that the check `code` must see."""
+
+    def register(plant: Plant) -> Plant:
+        FAULTS.append(Fault(code, plant, case, marks))
+        return plant
+
+    return register
+
+
+# --- the work is not done ---
+
+
+@fault("WORK_NOT_DONE", metric="flops")
+def one_unit_whatever_is_asked_for(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+    measure.power = 0.0
+
+
+@fault("WORK_NOT_DONE", metric="bandwidth")
+def half_of_each_doubling(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+    measure.power = 0.58  # 2 ** 0.58 = 1.5
+
+
+@fault("WORK_NOT_DONE", metric="flops", sizes=[128])
+def equal_products_merged_by_compile(patch: pytest.MonkeyPatch, _: FakeMeasure) -> dict[str, Any]:
+    """K equal products under mx.compile, timed by the real loop: MLX runs one of them."""
+
+    def builder(bench: Bench) -> Workload:
+        mx = bench.mx
+        honest = FLOPS(bench)
+        a, b = bench.input(0).blocks[0], bench.data.matrix(bench.n, bench.n)
+
+        def step(k: int) -> Callable[[], None]:
+            @mx.compile
+            def rows(a: Any, b: Any) -> Any:
+                return mx.concatenate([(a @ b)[:1] for _ in range(k)])
+
+            return lambda: mx.eval(rows(a, b))
+
+        # The answer is that of the honest step: merging does not make it wrong.
+        honest.step(1)()
+        return replace(honest, step=step)
+
+    patch.setattr(mlx_flops, "flops", builder)
+    return {"measure": _native.measure, "max_seconds": 0.5}
+
+
+@fault("SUPERLINEAR", metric="flops")
+def longer_work_is_slower(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+    measure.power = 1.3
+
+
+@fault("SLOPE_UNKNOWN", metric="flops")
+def no_time_for_a_slope(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+    measure.window_ns = 1_000_000
+
+
+# --- the answer is wrong ---
+
+
+def with_product(
+    patch: pytest.MonkeyPatch, change: Callable[[Bench, Callable[[Any, Any], Any]], Any]
+) -> None:
+    """Replaces multiply(block, stream) of the flops builders; the reference stays."""
+
+    def product(bench: Bench) -> Any:
+        multiply, columns = PRODUCT(bench)
+        return change(bench, multiply), columns
+
+    patch.setattr(mlx_flops, "_product", product)
+
+
+def sampled(bench: Bench) -> tuple[int, int]:
+    """An element of the block that is compared."""
+    return sample_indices(bench.n, 3)[5], sample_indices(bench.n, 4)[7]
+
+
+@fault("WRONG_ANSWER", metric="flops")
+def one_wrong_element_in_the_sampled_block(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+        return lambda block, stream: multiply(block, stream).at[sampled(bench)].add(0.01)
+
+    with_product(patch, change)
+
+
+@fault("WRONG_ANSWER", metric="flops")
+def half_of_the_rows_skipped(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+        half = bench.n // 2
+        return lambda block, stream: bench.mx.pad(
+            multiply(block[:half], stream), [(0, half), (0, 0)]
+        )
+
+    with_product(patch, change)
+
+
+@fault("WRONG_ANSWER", metric="flops_graph")
+def half_of_the_chain_skipped(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    def builder(bench: Bench) -> Workload:
+        honest = FLOPS_GRAPH(bench)
+
+        def step(k: int) -> Callable[[], object]:
+            run = honest.step(k // 2)
+
+            def pretending() -> None:
+                run()
+                bench.latest_k = k
+
+            return pretending
+
+        return replace(honest, step=step)
+
+    patch.setattr(mlx_flops, "flops_graph", builder)
+
+
+@fault("WRONG_ANSWER", metric="flops", dtype="int16")
+def one_wrong_integer(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    kernel = mlx_flops._exact_kernel
+
+    def wrong(bench: Bench, z: Any, operand: Any, stream: Any) -> Any:
+        return kernel(bench, z, operand, stream).at[sampled(bench)].add(1)
+
+    patch.setattr(mlx_flops, "_exact_kernel", wrong)
+
+
+@fault("WRONG_ANSWER", op="copy")
+@fault("WRONG_ANSWER", op="copy", dtype="float16")
+def one_wrong_element_in_a_copy(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    with_copy(patch, lambda mx, blocks, _: mx.array(blocks[0]).at[-1, -1].add(1))
+
+
+@fault("REDUCED_PRECISION", metric="flops")
+def inputs_rounded_to_10_bits(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    """What TF32 does to both operands; here to the left one, and to the product."""
+
+    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+        mx = bench.mx
+
+        def rounded(values: Any) -> Any:
+            bits = values.view(mx.uint32) + mx.array(0x1000, mx.uint32)
+            return (bits & mx.array(0xFFFFE000, mx.uint32)).view(mx.float32)
+
+        return lambda block, stream: multiply(rounded(block), stream)
+
+    with_product(patch, change)
+
+
+# --- the data is not what it should be ---
+
+
+@fault("NON_FINITE", metric="flops")
+@fault("NON_FINITE", metric="bandwidth")
+def nan_data(_: pytest.MonkeyPatch, __: FakeMeasure) -> dict[str, Any]:
+    return {"data": "nan"}
+
+
+@fault("NON_FINITE", metric="flops_graph", graph_steps=100, sizes=[160])
+def a_chain_of_100_unscaled_steps(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    """z = z @ b + z, as the original has it."""
+
+    def change(bench: Bench, __: object) -> Any:
+        right = bench.data.matrix(bench.n, bench.n)
+        return lambda z, stream: bench.mx.add(bench.mx.matmul(z, right, stream=stream), z)
+
+    with_product(patch, change)
+
+
+@fault("CHAIN_CHANGES_SIZE", metric="flops_graph")
+def a_chain_that_grows_fourfold(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    """By a power of two, so that the answer stays right; 4 steps make 256."""
+
+    def product(bench: Bench) -> Any:
+        multiply, columns = PRODUCT(bench)
+        return (
+            lambda block, stream: multiply(block * 4, stream),
+            lambda indices: columns(indices) * 4,
+        )
+
+    patch.setattr(mlx_flops, "_product", product)
+
+
+@fault("DEGENERATE_DATA")
+@fault("DEGENERATE_DATA", metric="flops")
+def data_of_zeros_that_is_called_normal(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    draw = Data._draw
+    patch.setattr(Data, "_draw", lambda data, *shape: draw(data, *shape) * 0)
+
+
+@fault("DEGENERATE_DATA")
+def denormal_data(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    draw = Data._draw
+    patch.setattr(Data, "_draw", lambda data, *shape: draw(data, *shape) * 1e-40)
+
+
+@fault("NON_RANDOM_DATA", metric="flops")
+@fault("NON_RANDOM_DATA")
+def data_of_ones(_: pytest.MonkeyPatch, __: FakeMeasure) -> dict[str, Any]:
+    return {"data": "ones"}
+
+
+@fault("NON_RANDOM_DATA")
+def zeros_data(_: pytest.MonkeyPatch, __: FakeMeasure) -> dict[str, Any]:
+    return {"data": "zeros"}
+
+
+# --- memory ---
+
+
+def with_copy(patch: pytest.MonkeyPatch, build: Callable[[Any, list[Any], Any], Any]) -> None:
+    patch.setitem(OPS, "copy", replace(OPS["copy"], build=build))
+
+
+@fault("ALIAS", op="copy")
+def a_contiguous_that_copies_nothing(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    with_copy(patch, lambda mx, blocks, _: mx.contiguous(blocks[0]))
+
+
+@fault("ALIAS", op="copy")
+def a_slice_that_copies_nothing(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    with_copy(patch, lambda _, blocks, __: blocks[0][:])
+
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only MLX's Linux allocator is known to")
+
+
+@fault("PAGE_FAULTS", LINUX)
+def an_allocator_that_gives_memory_back(
+    patch: pytest.MonkeyPatch, _: FakeMeasure
+) -> dict[str, Any]:
+    """Real: outputs of 36 MiB, and MLX may keep none of their memory between runs."""
+    patch.setattr(runner, "_set_cache_limit", lambda session, _: session.mx.set_cache_limit(0))
+    return {"measure": _native.measure, "sizes": [3072], "runs": 5, "checks": False}
+
+
+@fault("PAGE_FAULTS")
+def page_faults_that_a_probe_saw(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+    measure.readings = {"minor_faults": 256.0 * 1000}
+
+
+@fault("CACHE_RESIDENT")
+def buffers_that_fit_into_the_cache(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    patch.setattr(runner, "last_cache_bytes", lambda: 2**30)
+
+
+# --- times ---
+
+
+@fault("LATENCY_BOUND")
+def an_evaluation_that_costs_a_sixth(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+    measure.floor_ns = 200_000
+
+
+@fault("COARSE_CLOCK")
+def a_clock_that_ticks_every_10_us(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    clock = SimpleNamespace(resolution_ns=10_000, cost_ns=20.0)
+    patch.setattr(_native, "calibrate_clock", lambda: clock)
+
+
+@fault("DRIFT")
+def a_step_that_gets_slower(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+    measure.pattern = [1 + i / 200 for i in range(20)]
+
+
+@fault("DRIFT")
+def a_step_that_gets_faster(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+    measure.pattern = [1.2 - i / 200 for i in range(20)]
+
+
+@fault("WIDE_INTERVAL")
+def times_that_scatter(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+    measure.pattern = [1 + i / 10 for i in (3, 11, 0, 7, 5, 9, 1, 10, 2, 6, 8, 4)]
+
+
+@fault("TWO_MODES")
+def two_clock_states(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+    measure.pattern = [1.0, 1.01, 1.5, 1.0, 1.51, 1.01, 1.0, 1.5, 1.0, 1.01, 1.0, 1.5] * 3
+
+
+@fault("FEW_SAMPLES")
+def three_runs(_: pytest.MonkeyPatch, __: FakeMeasure) -> dict[str, Any]:
+    return {"runs": 3}
+
+
+# --- the machine ---
+
+
+def with_evidence(patch: pytest.MonkeyPatch, change: Callable[[Evidence], Evidence]) -> None:
+    judge = runner.judge
+    patch.setattr(runner, "judge", lambda evidence: judge(change(evidence)))
+
+
+def below(share: float) -> Callable[[Evidence], Evidence]:
+    """Puts the peak of a pretend device below the measured rate."""
+    return lambda e: replace(e, ceiling=Ceiling(e.rate / share, "a pretend device"))
+
+
+@fault("ABOVE_CEILING", metric="flops")
+def a_device_whose_peak_is_exceeded_by_10_percent(
+    patch: pytest.MonkeyPatch, _: FakeMeasure
+) -> None:
+    with_evidence(patch, below(1.1))
+
+
+@fault("IMPOSSIBLE_RATE", metric="flops")
+def a_device_whose_peak_is_half_the_rate(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    with_evidence(patch, below(2.0))
+
+
+@fault("NOISY_NEIGHBOUR")
+def a_host_that_steals_time(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+    measure.readings = {"steal_time": 0.15 * measure.window_ns * 1e-9}
+
+
+@fault("NOISY_NEIGHBOUR")
+def other_processes(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+    window_s = measure.window_ns * 1e-9
+    measure.readings = {"other_cpu_time": 0.9 * window_s, "involuntary_switches": 200 * window_s}
+
+
+@fault("LITTLE_OVERLAP")
+def sides_that_were_rarely_busy_together(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    with_evidence(patch, lambda e: replace(e, details={"hybrid": {"overlap": 0.5}}))

@@ -1,0 +1,353 @@
+"""The installed command: what it refuses, prints, writes, and how it ends."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from command import ANSI, COMMAND, QUICK, environment, nnbt, on_terminal, shell
+
+TYPE_ONE = "type one of"
+
+# What was typed wrong, and a part of the sentence that says what to type.
+REFUSALS = [
+    (["--sizes", "0"], "--sizes 0 is no matrix size: type 1 to"),
+    (["--sizes", "-5"], "--sizes -5 is no matrix size: type 1 to"),
+    (["--sizes", "64", "-5"], "--sizes -5 is no matrix size"),
+    (["--sizes", "many"], "'many' is not a whole number: type --sizes 1024 2048"),
+    (["--sizes", "1.5"], "'1.5' is not a whole number"),
+    (["--sizes", "200000"], "type --sizes"),
+    (["--sizes", "99999999999999999999"], "type 1 to"),
+    (["--sizes"], "--sizes needs at least one matrix size"),
+    (["--sizes", "--dtype", "float32"], "--sizes needs at least one matrix size"),
+    (["--sizes", ","], "--sizes needs at least one matrix size"),
+    (["--dtype", "float33"], TYPE_ONE),
+    (["--dtype", "q1"], "type --dtype q2"),
+    (["--dtype", "q7"], "type --dtype q6 or q8"),
+    (["--metric", "latency"], TYPE_ONE),
+    (["--metric", "flops", "--metric", "latency"], TYPE_ONE),
+    (["--device", "tpu"], TYPE_ONE),
+    (["--engine", "torch"], TYPE_ONE),
+    (["--op", "mul"], TYPE_ONE),
+    (["--data", "sevens"], TYPE_ONE),
+    (["--tf32", "maybe"], TYPE_ONE),
+    (["--metric", "bandwidth", "--dtype", "q4", "--device", "cpu"], "type --dtype"),
+    (["--runs", "0"], "type 1 to"),
+    (["--runs", "-1"], "type 1 to"),
+    (["--runs", "few"], "type --runs 8"),
+    (["--warmup", "-1"], "type 0 to"),
+    (["--graph-steps", "0"], "type 1 to"),
+    (["--cpu-workers", "-1"], "type 0 to"),
+    (["--max-seconds", "nan"], "type more than 0"),
+    (["--max-seconds", "0"], "type more than 0"),
+    (["--max-seconds", "soon"], "type --max-seconds 3"),
+    (["--csv", "no/such/folder.csv"], "there is no folder no/such; make it first"),
+    (["--json", "."], "is a folder: name a file in it"),
+    (["--json", "a" * 300], "choose another name"),
+    (["--csv", "same", "--json", "same"], "give each a file of its own"),
+    (["--csv", "same", "--json", "./same"], "give each a file of its own"),
+    (["--frobnicate"], "No such option"),
+    (["--dtype"], "requires an argument"),
+    (["measure"], "No such command"),
+    (["info", "--explain", "weather"], "type nnbt info --explain"),
+]
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], part: str) -> None:
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("nnbt: ")
+    assert part in line
+
+
+@pytest.mark.parametrize(("args", "part"), REFUSALS, ids=[" ".join(r[0])[:40] for r in REFUSALS])
+def test_wrong_input_is_one_sentence(args: list[str], part: str, tmp_path: Path) -> None:
+    assert_refused(nnbt(*args, cwd=tmp_path), part)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("device", ["gpu", "hybrid"])
+def test_a_missing_gpu_is_one_sentence(device: str) -> None:
+    done = nnbt("--device", device, CUDA_VISIBLE_DEVICES="")
+    assert_refused(done, "type --device cpu")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("device", ["gpu", "hybrid"])
+def test_float64_on_a_gpu_is_one_sentence(device: str) -> None:
+    done = nnbt("--device", device, "--dtype", "float64")
+    assert_refused(done, "float64 runs on the CPU only")
+
+
+def test_a_read_only_folder_is_found_before_measuring(tmp_path: Path) -> None:
+    tmp_path.chmod(0o555)
+    folder = tmp_path if os.geteuid() else "/proc"  # root may write into the former
+    assert_refused(nnbt("--csv", f"{folder}/x.csv"), "can't be written")
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        ["--sizes", "64", "65"],
+        ["--sizes", "64", "--sizes", "65"],
+        ["--sizes", "64,65"],
+        ["--sizes=64,", "65", "64"],
+    ],
+)
+def test_sizes_can_be_typed_in_several_ways(sizes: list[str], tmp_path: Path) -> None:
+    target = tmp_path / "rows.csv"
+    done = nnbt("--device", "cpu", *sizes, "--runs", "1", "--csv", target, "--no-checks")
+    assert done.returncode == 0, done.stderr
+    assert [row["n"] for row in table(target)] == ["64", "65"]
+
+
+def test_an_option_may_follow_the_sizes(tmp_path: Path) -> None:
+    done = nnbt(*QUICK, "--sizes", "65", "--metric", "flops", "--csv", tmp_path / "rows.csv")
+    assert done.returncode == 0, done.stderr
+    rows = table(tmp_path / "rows.csv")
+    assert [(row["metric"], row["n"]) for row in rows] == [("flops", "64"), ("flops", "65")]
+
+
+def test_cpu_streams_still_works_and_warns(tmp_path: Path) -> None:
+    target = tmp_path / "rows.csv"
+    done = nnbt(*QUICK, "--cpu-streams", "2", "--csv", target)
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        "nnbt: --cpu-streams is deprecated: type --cpu-workers.",
+    ]
+    assert table(target)[0]["cpu_workers"] == "2"
+
+
+def test_auto_says_which_device_it_takes() -> None:
+    done = nnbt("--sizes", "64", "--runs", "1", "--no-checks")
+    assert done.returncode == 0
+    assert done.stderr.startswith("nnbt: device ")
+    assert "auto" in done.stderr
+
+
+def test_both_files_hold_the_rows_that_are_shown(tmp_path: Path) -> None:
+    done = nnbt(*QUICK, "--csv", "r.csv", "--json", "r.json", "--dtype", "float16", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (row,) = table(tmp_path / "r.csv")
+    document = json.loads((tmp_path / "r.json").read_text())
+    (result,) = document["results"]
+    assert document["finished"] is True
+    assert document["argv"][: len(QUICK)] == list(QUICK)
+    assert len(result["samples_ns"]) == int(row["runs"]) == 5
+    assert float(row["gb_per_s"]) == pytest.approx(result["rate"] / 1e9)
+    assert float(row["median_ms"]) == pytest.approx(result["median_s"] * 1e3)
+    assert row["reasons"].split() == result["reasons"]
+    assert result["verdict"] in done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "r.json"]
+
+
+@pytest.mark.parametrize(("more", "code"), [([], 1), (["--no-fail"], 0)])
+def test_an_invalid_row_ends_with_exit_code_1(more: list[str], code: int) -> None:
+    done = nnbt(*QUICK, "--data", "nan", *more)
+    assert done.returncode == code
+    assert "✗ INVALID" in done.stdout
+    assert "INVALID NON_FINITE" in done.stdout
+
+
+# Streams
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nnbt --device cpu --sizes 64 65 66 --metric flops --metric bandwidth --runs 5 | head -1",
+        "nnbt info --explain | head -1",
+        "nnbt --help | true",
+        "nnbt --device cpu --sizes 64 --runs 5 | true",
+    ],
+)
+def test_a_reader_that_leaves_is_no_error(line: str, tmp_path: Path) -> None:
+    done = shell(f"{line}; exit ${{PIPESTATUS[0]}}", tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "said"),
+    [
+        (">&-", 0, ""),
+        ("2>&-", 0, ""),
+        (">&- 2>&-", 0, ""),
+        ("<&-", 0, ""),
+        pytest.param(
+            ">/dev/full",
+            1,
+            "nnbt: The output could not be written (No space left on device).\n",
+            marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here"),
+        ),
+    ],
+)
+def test_streams_that_take_nothing(redirection: str, code: int, said: str, tmp_path: Path) -> None:
+    done = shell(f"nnbt {' '.join(QUICK)} --csv rows.csv {redirection}", tmp_path)
+    assert done.returncode == code
+    assert done.stderr == said
+    assert len(table(tmp_path / "rows.csv")) == 1
+
+
+def test_a_file_that_fills_up_leaves_the_results_on_the_screen(tmp_path: Path) -> None:
+    (tmp_path / "pipe.csv").symlink_to("/dev/full")
+    done = nnbt(*QUICK, "--csv", "pipe.csv", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "bandwidth on cpu" in done.stdout
+    assert done.stderr.startswith("nnbt: pipe.csv could not be written")
+
+
+def test_json_into_a_pipe(tmp_path: Path) -> None:
+    done = shell(f"nnbt {' '.join(QUICK)} --json /dev/stderr 2>&1 >/dev/null | cat", tmp_path)
+    assert json.loads(done.stdout)["finished"] is True
+
+
+@pytest.mark.parametrize("changes", [{"HOME": None}, {"COLUMNS": "abc"}, {"TERM": "dumb"}])
+def test_variables_that_are_missing_or_odd(changes: dict[str, str | None]) -> None:
+    done = nnbt(*QUICK, **changes)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_ascii_stream_gets_ascii() -> None:
+    done = nnbt(*QUICK, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+    assert "verdict" in done.stdout
+
+
+# Terminals
+
+
+def test_a_pipe_gets_no_ansi() -> None:
+    done = nnbt(*QUICK, TERM="xterm-256color")
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "verdict" in done.stdout
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_a_terminal_shows_colour_and_nothing_is_cut(width: int) -> None:
+    code, output = on_terminal(
+        width, *QUICK, "--metric", "flops", "--dtype", "float32", "--dtype", "q4"
+    )
+    assert code == 0
+    assert "\x1b[" in output
+    lines = ANSI.sub("", output).splitlines()
+    assert max(map(len, lines)) <= width
+    assert "…" not in output
+    for heading in ("n", "median ms", "GQOPS", "verdict"):
+        assert any(heading in line for line in lines)
+
+
+@pytest.mark.parametrize("changes", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_a_terminal_that_wants_no_colour_gets_none(changes: dict[str, str]) -> None:
+    code, output = on_terminal(80, *QUICK, **changes)
+    assert code == 0
+    assert "\x1b" not in output
+    assert max(map(len, output.splitlines())) <= 80
+
+
+# Ctrl-C
+
+
+def wait_for_rows(path: Path, count: int, process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + 60
+    while not (path.exists() and len(table(path)) >= count):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_ctrl_c_keeps_the_finished_cases(tmp_path: Path) -> None:
+    files = ["--csv", tmp_path / "r.csv", "--json", tmp_path / "r.json"]
+    process = subprocess.Popen(
+        [COMMAND, "--device", "cpu", "--sizes", "32", "4096", "--runs", "2000", *files],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env=environment(),
+    )
+    wait_for_rows(tmp_path / "r.csv", 1, process)
+    process.send_signal(signal.SIGINT)
+    shown, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    # Click ends the line that holds the ^C of the terminal.
+    assert said.strip("\n") == "nnbt: interrupted; the finished cases are kept."
+    assert "bandwidth on cpu" in shown
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert document["finished"] is False
+    assert [row["case"]["n"] for row in document["results"]] == [32]
+    assert [row["n"] for row in table(tmp_path / "r.csv")] == ["32"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "r.json"]
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_two_runs_at_once_leave_whole_files(same: bool, tmp_path: Path) -> None:
+    targets = [tmp_path / "0.json", tmp_path / ("0.json" if same else "1.json")]
+    runs = [
+        subprocess.Popen([COMMAND, *QUICK, "--sizes", "65", "66", "--json", target])
+        for target in targets
+    ]
+    assert [run.wait(60) for run in runs] == [0, 0]
+    for target in targets:
+        document = json.loads(target.read_text())
+        assert document["finished"] is True
+        assert len(document["results"]) == 3
+    assert set(tmp_path.iterdir()) == set(targets)
+
+
+# Starting
+
+
+@pytest.mark.parametrize(
+    "command", [[COMMAND], [COMMAND.with_name("nn-backend-test")], [sys.executable, "-m", "nnbt"]]
+)
+def test_each_name_of_the_command(command: list[object]) -> None:
+    done = subprocess.run(
+        [*map(str, command), "--version"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, f"nnbt {version('nn-backend-test')}\n")
+
+
+@pytest.mark.parametrize(
+    "args", [["--help"], ["--version"], ["info"], ["info", "--explain"], ["info", "--help"]]
+)
+def test_answers_without_measuring_import_nothing_heavy(args: list[str]) -> None:
+    code = (
+        "import sys\n"
+        "from nnbt.cli import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit as end: code = end.code\n"
+        "heavy = [m for m in ('mlx', 'numpy', 'rich', 'scipy') if m in sys.modules]\n"
+        "print(code, heavy, file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *args], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == "0 []\n"
+    assert done.stdout
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, nnbt\n"
+        "nnbt.__version__, dir(nnbt), nnbt.Unsupported, nnbt.measure, nnbt.Options\n"
+        "print([m for m in ('mlx', 'numpy', 'rich', 'click') if m in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
