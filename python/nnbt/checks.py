@@ -174,7 +174,7 @@ def _data(e: Evidence) -> str | None:
 
 
 def _growth(e: Evidence) -> str | None:
-    if e.case.metric != "flops_graph" or e.answer is None:
+    if not METRICS[e.case.metric].chain or e.answer is None:
         return None
     before, after = e.answer.inputs, e.answer.outputs
     if before is None or after is None or e.answer.exact is not None or before.rms == 0:
@@ -434,7 +434,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "CHAIN_CHANGES_SIZE",
         "suspect",
-        "RMS of the last output of flops_graph over that of its input",
+        "RMS of the last output of flops_graph and conv over that of their input",
         f"within a factor of {RMS_FACTOR:g}",
         "a chain that grows overflows, one that shrinks underflows",
         _growth,

@@ -6,9 +6,10 @@ A combination is supported exactly when its cell is in the table; refusals are m
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from nnbt import conv
 from nnbt._native import Unsupported
 from nnbt.dtypes import DType, Kind, dtype
 
@@ -29,22 +30,66 @@ _MAKING = 2
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of METRICS: `builder` is module:function, imported when the case is built."""
+    """One cell of METRICS: `builder` is module:function, imported when the case is built.
+
+    `dtypes` narrows `kinds` down to these types. `needs` is module:function of what is asked for
+    a sentence if the engine is missing here (empty: it is wherever its device is). `takes` names
+    the file options that it understands; `mlx` whether MLX does the work.
+    """
 
     builder: str
     devices: tuple[str, ...]
     kinds: frozenset[Kind]
+    dtypes: tuple[str, ...] = ()
+    needs: str = ""
+    takes: tuple[str, ...] = ()
+    mlx: bool = True
 
     def build(self, bench: Any) -> Workload:
         """Allocates the inputs of a case."""
-        module, function = self.builder.split(":")
-        built: Workload = getattr(importlib.import_module(module), function)(bench)
+        built: Workload = _function(self.builder)(bench)
         return built
+
+    def missing(self) -> str | None:
+        """None where the engine is there, else the sentence that says why not."""
+        reason: str | None = _function(self.needs)() if self.needs else None
+        return reason
+
+    def measures(self, kind: DType) -> bool:
+        """Whether this type is in the cell."""
+        return kind.token in self.dtypes if self.dtypes else kind.kind in self.kinds
+
+
+def _function(name: str) -> Callable[..., Any]:
+    module, function = name.split(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return found
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter of a metric: its default, and the numbers or names that it may be."""
+
+    default: int | str
+    explain: str
+    low: int = 1
+    high: int = 2**20
+    names: tuple[str, ...] = ()
+
+
+def _smaller_matrix(case: Case, device: str) -> dict[str, int]:
+    del case
+    return {"n": 256 if device == "cpu" else 4096}
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One row of METRICS. `sizes(case)` is the pure arithmetic of a case, before allocation."""
+    """One row of METRICS. `sizes(case)` is the pure arithmetic of a case, before allocation.
+
+    `own` holds the parameters that no other metric has; `rate_unit` replaces the unit of the
+    type; `smaller(case, device)` gives `n` and parameters of a short case of the same kind that
+    predicts how long it takes; `chain` says that the output should keep the size of the input.
+    """
 
     name: str
     explain: str
@@ -53,9 +98,17 @@ class Metric:
     work: str
     sizes: Callable[[Case], dict[str, int]]
     cells: Mapping[str, tuple[Cell, ...]]
+    own: Mapping[str, Param] = field(default_factory=dict)
+    rate_unit: str = ""
+    chain: bool = False
+    smaller: Callable[[Case, str], dict[str, int]] = _smaller_matrix
+    default_sizes: tuple[int, ...] = (1024, 2048, 4096)
+    size_option: str = "--sizes"
 
     def unit(self, kind: DType) -> str:
         """Base unit of the rate."""
+        if self.rate_unit:
+            return self.rate_unit
         return "B/s" if self.work == "work_bytes" else kind.family.unit
 
 
@@ -168,6 +221,50 @@ METRICS: dict[str, Metric] = {
             "work_ops",
             _flops_sizes,
             {"mlx": (Cell("nnbt.mlx_flops:flops_graph", ("cpu", "gpu"), ALL),)},
+            chain=True,
+        ),
+        Metric(
+            "conv",
+            "throughput of a chain of 2-D convolutions with n x n images",
+            {
+                "all types": "2 B n^2 C C K^2 operations a layer, products with padding included "
+                "(as published tables count)",
+                "exact": "the same without products with padding: n K becomes the taps that meet "
+                "the image, 3 n - 2 for K = 3",
+            },
+            ("batch", "channels", "layers", "kernel", "weights", "enqueue", "data"),
+            "work_ops",
+            conv.conv_sizes,
+            {
+                "mlx": (Cell("nnbt.mlx_conv:conv", ("cpu", "gpu"), frozenset(), conv.MLX_DTYPES),),
+                "mpsgraph": tuple(
+                    Cell(
+                        "nnbt.mps_conv:conv",
+                        (device,),
+                        frozenset(),
+                        dtypes,
+                        "nnbt.mps_conv:missing",
+                        ("--save-package", "--load-package"),
+                        mlx=False,
+                    )
+                    for device, dtypes in (("gpu", conv.GPU_DTYPES), ("ane", conv.ANE_DTYPES))
+                ),
+            },
+            own={
+                "batch": Param(1, "images (B)"),
+                "channels": Param(128, "input and output channels of a layer (C)"),
+                "layers": Param(20, "chained convolutions (L)", high=10_000),
+                "kernel": Param(3, "height and width of the kernel (K)", high=127),
+                "weights": Param(
+                    "own", "weights of each layer, or one for all", names=conv.WEIGHTS
+                ),
+                "enqueue": Param(1, "submissions in flight at once", high=1000),
+            },
+            rate_unit="OP/s",
+            chain=True,
+            smaller=conv.smaller,
+            default_sizes=(256,),
+            size_option="--size",
         ),
     )
 }
@@ -201,15 +298,32 @@ def cell(case: Case) -> Cell:
             f"{' or '.join(devices)}, or --metric {' or '.join(others) or 'another'}."
         )
     for item in here:
-        if kind.kind in item.kinds:
+        if item.measures(kind):
             if kind.token == "float64" and case.device != "cpu":
                 raise Unsupported(
                     "float64 runs on the CPU only (MLX has no float64 on a GPU): type "
                     "--device cpu, or --dtype float32."
                 )
             return item
+    if here[0].dtypes:
+        raise Unsupported(_other_dtypes(metric, case, here[0]))
     raise Unsupported(
         f"{metric.name} does not measure {kind.token} ({kind.kind} types have no such "
         f"operation): type --dtype with one of the {' or '.join(sorted(here[0].kinds))} types, "
         "for example float32 or uint8."
+    )
+
+
+def _other_dtypes(metric: Metric, case: Case, here: Cell) -> str:
+    elsewhere = [
+        f"--engine {engine} --device {device}"
+        for engine, cells in metric.cells.items()
+        for item in cells
+        for device in item.devices
+        if case.dtype in item.dtypes
+    ]
+    others = f", or {' or '.join(elsewhere)}" if elsewhere else ""
+    return (
+        f"{metric.name} by {case.engine} on {case.device} has no {case.dtype}: type one of "
+        f"{' '.join(here.dtypes)}{others}."
     )
