@@ -88,7 +88,8 @@ class Metric:
 
     `own` holds the parameters that no other metric has; `rate_unit` replaces the unit of the
     type; `smaller(case, device)` gives `n` and parameters of a short case of the same kind that
-    predicts how long it takes; `chain` says that the output should keep the size of the input.
+    predicts how long it takes; `chain` says that the output should keep the size of the input;
+    `spelled` how its own command spells options of the main one.
     """
 
     name: str
@@ -103,7 +104,11 @@ class Metric:
     chain: bool = False
     smaller: Callable[[Case, str], dict[str, int]] = _smaller_matrix
     default_sizes: tuple[int, ...] = (1024, 2048, 4096)
-    size_option: str = "--sizes"
+    spelled: Mapping[str, str] = field(default_factory=dict)
+
+    def option(self, name: str) -> str:
+        """An option of the main command as this metric's command spells it."""
+        return self.spelled.get(name, name)
 
     def unit(self, kind: DType) -> str:
         """Base unit of the rate."""
@@ -264,7 +269,7 @@ METRICS: dict[str, Metric] = {
             chain=True,
             smaller=conv.smaller,
             default_sizes=(256,),
-            size_option="--size",
+            spelled={"--sizes": "--size", "--runs": "--iterations"},
         ),
     )
 }
@@ -293,9 +298,17 @@ def cell(case: Case) -> Cell:
             for row in METRICS.values()
             if any(case.device in item.devices for item in row.cells.get(case.engine, ()))
         ]
+        engines = [
+            engine
+            for engine, cells in metric.cells.items()
+            if any(case.device in item.devices for item in cells)
+        ]
+        instead = f"--metric {' or '.join(others) or 'another'}"
+        if engines:
+            instead = f"--engine {' or '.join(engines)}"
         raise Unsupported(
             f"--device {case.device} does not measure {metric.name}: type --device "
-            f"{' or '.join(devices)}, or --metric {' or '.join(others) or 'another'}."
+            f"{' or '.join(devices)}, or {instead}."
         )
     for item in here:
         if item.measures(kind):
@@ -315,15 +328,12 @@ def cell(case: Case) -> Cell:
 
 
 def _other_dtypes(metric: Metric, case: Case, here: Cell) -> str:
-    elsewhere = [
-        f"--engine {engine} --device {device}"
-        for engine, cells in metric.cells.items()
-        for item in cells
-        for device in item.devices
-        if case.dtype in item.dtypes
-    ]
-    others = f", or {' or '.join(elsewhere)}" if elsewhere else ""
+    others = ""
+    for engine, cells in metric.cells.items():
+        devices = [name for item in cells if case.dtype in item.dtypes for name in item.devices]
+        if devices:
+            others += f", or --engine {engine} --device {' or '.join(devices)}"
     return (
-        f"{metric.name} by {case.engine} on {case.device} has no {case.dtype}: type one of "
-        f"{' '.join(here.dtypes)}{others}."
+        f"{metric.name} by {case.engine} on {case.device} has no {case.dtype}: type "
+        f"one of {' '.join(here.dtypes)}{others}."
     )

@@ -82,9 +82,10 @@ def _one_of(option: str, value: str, names: Iterable[str]) -> str:
 
 
 def _check_numbers(options: Options) -> None:
+    spelled = METRICS[options.metrics[0]].option if options.metrics else str
     limits = (
         ("--warmup", options.warmup, 0, 10**6),
-        ("--runs", 1 if options.runs is None else options.runs, 1, 10**7),
+        (spelled("--runs"), 1 if options.runs is None else options.runs, 1, 10**7),
         ("--graph-steps", options.graph_steps, 1, _MAX_STEPS),
         ("--cpu-workers", options.cpu_workers, 0, 1024),
     )
@@ -96,7 +97,7 @@ def _check_numbers(options: Options) -> None:
             f"--max-seconds {options.max_seconds:g} is out of range: type more than 0, at most "
             "86400."
         )
-    option = METRICS[options.metrics[0]].size_option if options.metrics else "--sizes"
+    option = spelled("--sizes")
     for n in options.sizes or ():
         if not 1 <= n <= _LARGEST_N:
             raise Unsupported(f"{option} {n} is out of range: type 1 to {_LARGEST_N}.")
@@ -104,8 +105,8 @@ def _check_numbers(options: Options) -> None:
         raise Unsupported(f"{option} needs at least one size: type {option} 1024.")
     for metric in options.metrics:
         for name, param in METRICS[metric].own.items():
-            for value in options.params.get(name, ()):
-                _check_param(name, value, param)
+            for named in options.params.get(name, ()):
+                _check_param(name, named, param)
 
 
 def _check_param(name: str, value: int | str, param: Param) -> None:
@@ -270,5 +271,5 @@ def check_memory(cases: Iterable[Case], free: dict[str, int]) -> None:
                 raise Unsupported(
                     f"{case.metric} of {case.dtype} at n = {case.n} needs {need / 2**30:,.1f} GiB "
                     f"and {device} has {free[device] / 2**30:,.1f} GiB free: type "
-                    f"{METRICS[case.metric].size_option} {max(1, largest * 9 // 10)} or less."
+                    f"{METRICS[case.metric].option('--sizes')} {max(1, largest * 9 // 10)} or less."
                 )
