@@ -16,6 +16,7 @@ from nnbt.dtypes import DType, Kind, dtype
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from nnbt.plan import Options
     from nnbt.result import Case
     from nnbt.workload import Workload
 
@@ -32,8 +33,9 @@ _MAKING = 2
 class Cell:
     """One cell of METRICS: `builder` is module:function, imported when the case is built.
 
-    `dtypes` narrows `kinds` down to these types. `needs` is module:function of what is asked for
-    a sentence if the engine is missing here (empty: it is wherever its device is). `takes` names
+    `dtypes` narrows `kinds` down to these types. `needs` is module:function of what is asked
+    (with case and options) for a sentence if the engine can't run here (empty: it runs wherever
+    its device is). `takes` names
     the file options that it understands; `mlx` whether MLX does the work.
     """
 
@@ -50,9 +52,9 @@ class Cell:
         built: Workload = _function(self.builder)(bench)
         return built
 
-    def missing(self) -> str | None:
-        """None where the engine is there, else the sentence that says why not."""
-        reason: str | None = _function(self.needs)() if self.needs else None
+    def refusal(self, case: Case, options: Options) -> str | None:
+        """None where the engine can run this case here, else the sentence that says why not."""
+        reason: str | None = _function(self.needs)(case, options) if self.needs else None
         return reason
 
     def measures(self, kind: DType) -> bool:
@@ -248,7 +250,7 @@ METRICS: dict[str, Metric] = {
                         (device,),
                         frozenset(),
                         dtypes,
-                        "nnbt.mps_conv:missing",
+                        "nnbt.mps_conv:refusal",
                         ("--save-package", "--load-package"),
                         mlx=False,
                     )

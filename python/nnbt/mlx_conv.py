@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnbt.conv import Chain, border_gains, geometric_mean
-from nnbt.mlx_data import RANDOM_DATA, Split, mlx_dtype, sample_indices, share_of, to_numpy
+from nnbt.mlx_data import Split, mlx_dtype, sample_indices, share_of, to_numpy
+from nnbt.plan import RANDOM_DATA
 from nnbt.workload import Answer, Run, Workload, element_errors, relative_error
 
 if TYPE_CHECKING:
@@ -128,10 +129,10 @@ class _Steps:
     def step(self, k: int) -> Run:
         """The Step that builds and evaluates k layers."""
         mx = self.layers.mx
-        lengths = self.lengths(k)
 
         def run() -> None:
             self.latest = None  # new activations get the buffers of the old ones
+            lengths = self.lengths(k)
             traces = []
             for length in lengths:
                 traces.append(self.layers.trace(self.turn, length))

@@ -154,9 +154,6 @@ def _usable(case: Case, options: Options) -> None:
     if missing is not None:
         raise Unsupported(missing)
     found = cell(case)
-    missing = found.missing()
-    if missing is not None:
-        raise Unsupported(missing)
     files = {"--save-package": options.save_package, "--load-package": options.load_package}
     for option, value in files.items():
         if value is not None and option not in found.takes:
@@ -169,6 +166,9 @@ def _usable(case: Case, options: Options) -> None:
                 f"Engine {case.engine} has no packages: leave {option} out, or type --engine "
                 f"{' or '.join(makers)} on a machine that has it."
             )
+    refused = found.refusal(case, options)
+    if refused is not None:
+        raise Unsupported(refused)
 
 
 def _sweep(options: Options, metric: str) -> Iterator[dict[str, int | str]]:
