@@ -91,7 +91,8 @@ class Metric:
     `own` holds the parameters that no other metric has; `rate_unit` replaces the unit of the
     type; `smaller(case, device)` gives `n` and parameters of a short case of the same kind that
     predicts how long it takes; `chain` says that the output should keep the size of the input;
-    `spelled` how its own command spells options of the main one.
+    `spelled` how its own command spells options of the main one; `published` is module:function
+    that finds a published result.
     """
 
     name: str
@@ -107,10 +108,19 @@ class Metric:
     smaller: Callable[[Case, str], dict[str, int]] = _smaller_matrix
     default_sizes: tuple[int, ...] = (1024, 2048, 4096)
     spelled: Mapping[str, str] = field(default_factory=dict)
+    published: str = ""
 
     def option(self, name: str) -> str:
         """An option of the main command as this metric's command spells it."""
         return self.spelled.get(name, name)
+
+    def beside(self, case: Case, device_name: str) -> tuple[tuple[str, ...], dict[str, object]]:
+        """(notes, details) of a published result to set beside this one; empty without one."""
+        if not self.published:
+            return (), {}
+        found: tuple[tuple[str, ...], dict[str, object]]
+        found = _function(self.published)(case, device_name)
+        return found
 
     def unit(self, kind: DType) -> str:
         """Base unit of the rate."""
@@ -272,6 +282,7 @@ METRICS: dict[str, Metric] = {
             smaller=conv.smaller,
             default_sizes=(256,),
             spelled={"--sizes": "--size", "--runs": "--iterations"},
+            published="nnbt.reference:beside",
         ),
     )
 }

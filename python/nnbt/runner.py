@@ -365,6 +365,9 @@ class _Runner:
         )
         more_notes, details = workload.after() if workload.after else ((), {})
         details |= self._details(workload, slope, answer, summary)
+        device_name = str(self.session.facts.get("device_name", ""))
+        published, found = METRICS[self.case.metric].beside(self.case, device_name)
+        details |= found
         if ceiling is not None:
             details["ceiling"] = asdict(ceiling)
         verdict, reasons = judge(replace(evidence, details=details))
@@ -391,7 +394,7 @@ class _Runner:
             window_s=window_s,
             check_s=check_s,
             sizes=dict(sizes),
-            notes=(*workload.notes, *more_notes),
+            notes=(*workload.notes, *more_notes, *published),
             readings=readings,
             details=details,
         )
