@@ -14,6 +14,7 @@ from nnbt.workload import Answer, Measure, Run, Workload
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from nnbt.plan import Options
     from nnbt.result import Case
 
 Graph = Callable[[range], "list[Any]"]
@@ -35,6 +36,7 @@ class Bench:
     rotation: int
     measure: Measure
     precision: str = ""
+    options: Options | None = None
 
     def __post_init__(self) -> None:
         self.dtype: DType = dtype(self.case.dtype)

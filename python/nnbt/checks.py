@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from nnbt import _native
 from nnbt.evidence import Evidence, effective_bits, expected_bits
+from nnbt.metrics import METRICS
 from nnbt.slope import DOUBLING
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def _data(e: Evidence) -> str | None:
 
 
 def _growth(e: Evidence) -> str | None:
-    if e.case.metric != "flops_graph" or e.answer is None:
+    if not METRICS[e.case.metric].chain or e.answer is None:
         return None
     before, after = e.answer.inputs, e.answer.outputs
     if before is None or after is None or e.answer.exact is not None or before.rms == 0:
@@ -339,6 +340,13 @@ def _overlap(e: Evidence) -> str | None:
     return f"CPU and GPU were busy together in {share:.0%} of the window only."
 
 
+def _placed(e: Evidence, verdicts: tuple[str, ...]) -> str | None:
+    placement = e.details.get("placement")
+    if placement is None or placement["verdict"] not in verdicts:
+        return None
+    return f"Placement is {placement['verdict']}: {' '.join(placement['evidence'])}"
+
+
 def _few(e: Evidence) -> str | None:
     if e.summary.count >= MIN_SAMPLES:
         return None
@@ -434,7 +442,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "CHAIN_CHANGES_SIZE",
         "suspect",
-        "RMS of the last output of flops_graph over that of its input",
+        "RMS of the last output of flops_graph and conv over that of their input",
         f"within a factor of {RMS_FACTOR:g}",
         "a chain that grows overflows, one that shrinks underflows",
         _growth,
@@ -527,6 +535,22 @@ CHECKS: tuple[Check, ...] = (
         f"both busy in at least {OVERLAP_LEAST:.0%} of the window",
         "a sum of rates that were never reached together",
         _overlap,
+    ),
+    Check(
+        "NOT_ON_ANE",
+        "invalid",
+        "the manifest of the compiled chain, and its time on the GPU",
+        "nothing says that it ran elsewhere",
+        "MPSGraph runs on the GPU without a word when the Neural Engine refuses a graph",
+        lambda e: _placed(e, ("not on ANE",)),
+    ),
+    Check(
+        "PLACEMENT_UNPROVEN",
+        "suspect",
+        "the manifest of the compiled chain, and its time on the GPU",
+        "they speak for the Neural Engine",
+        "the same",
+        lambda e: _placed(e, ("unproven",)),
     ),
     Check(
         "FEW_SAMPLES",

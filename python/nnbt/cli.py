@@ -13,6 +13,20 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from nnbt.cli_conv import conv
+from nnbt.cli_options import (
+    COUNT,
+    CSV,
+    JSON,
+    MAX_SECONDS,
+    NO_CHECKS,
+    NO_FAIL,
+    TF32,
+    WARMUP,
+    Number,
+    with_options,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -22,29 +36,6 @@ _NUMBER = re.compile(r"-?\d")
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
-
-
-class _Number(click.ParamType[Any]):
-    """A whole or decimal number, refused by a sentence that shows a right one."""
-
-    def __init__(self, kind: type[int] | type[float], example: str) -> None:
-        self.kind = kind
-        self.name = "number"
-        self.example = example
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | float:
-        """The number, or click.UsageError."""
-        try:
-            return self.kind(str(value).replace("_", ""))
-        except ValueError:
-            option = param.opts[0] if param else "this option"
-            raise click.UsageError(
-                f"{option} {str(value)!r} is not a {'whole ' if self.kind is int else ''}number: "
-                f"type {option} {self.example}.",
-                ctx,
-            ) from None
 
 
 class _SpreadSizes(click.Group):
@@ -93,8 +84,6 @@ def _deprecated_streams(
     return value
 
 
-_COUNT = _Number(int, "8")
-
 _OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
     click.option(
         "--metric",
@@ -103,7 +92,7 @@ _OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         default=("bandwidth",),
         show_default=True,
         metavar="NAME",
-        help="bandwidth, flops or flops_graph; repeatable.",
+        help="bandwidth, flops, flops_graph or conv (see nnbt conv); repeatable.",
     ),
     click.option(
         "--device",
@@ -124,11 +113,11 @@ _OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
     click.option(
         "--sizes",
         multiple=True,
-        type=_Number(int, "1024 2048"),
-        default=(1024, 2048, 4096),
+        type=Number(int, "1024 2048"),
+        default=None,
         show_default="1024 2048 4096",
         metavar="N ...",
-        help="Sizes of the n x n matrices, separated by spaces.",
+        help="Sizes of the n x n matrices or images, separated by spaces.",
     ),
     click.option(
         "--dtype",
@@ -154,47 +143,27 @@ _OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         metavar="NAME",
         help="What the inputs hold: normal, uniform, zeros, ones, sparse50, nan; repeatable.",
     ),
-    click.option(
-        "--tf32",
-        default="default",
-        show_default=True,
-        metavar="MODE",
-        help="float32 products on GPUs with TF32: on, off or default (MLX's choice).",
-    ),
+    TF32,
     click.option(
         "--graph-steps",
-        type=_COUNT,
+        type=COUNT,
         default=4,
         show_default=True,
         metavar="N",
         help="Products in one evaluation of flops_graph.",
     ),
-    click.option(
-        "--warmup",
-        type=_COUNT,
-        default=2,
-        show_default=True,
-        metavar="N",
-        help="Runs before timing, at least; 0 for none.",
-    ),
+    WARMUP,
     click.option(
         "--runs",
-        type=_COUNT,
+        type=COUNT,
         default=None,
         metavar="N",
         help="Exactly N timed runs.  [default: until the median is known to 1 %, at least 5]",
     ),
-    click.option(
-        "--max-seconds",
-        type=_Number(float, "3"),
-        default=3.0,
-        show_default=True,
-        metavar="S",
-        help="Time budget of a case without --runs.",
-    ),
+    MAX_SECONDS,
     click.option(
         "--cpu-workers",
-        type=_COUNT,
+        type=COUNT,
         default=0,
         show_default=True,
         metavar="N",
@@ -202,23 +171,17 @@ _OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
     ),
     click.option(
         "--cpu-streams",
-        type=_COUNT,
+        type=COUNT,
         default=None,
         hidden=True,
         expose_value=False,
         callback=_deprecated_streams,
         metavar="N",
     ),
-    click.option("--csv", "csv_path", default=None, metavar="PATH", help="Write all rows as CSV."),
-    click.option(
-        "--json",
-        "json_path",
-        default=None,
-        metavar="PATH",
-        help="Write everything, each sample included, as JSON.",
-    ),
-    click.option("--no-checks", is_flag=True, help="Time only: no answer check, no slope."),
-    click.option("--no-fail", is_flag=True, help="Exit with 0 even if a row is INVALID or ERROR."),
+    CSV,
+    JSON,
+    NO_CHECKS,
+    NO_FAIL,
     click.option(
         "--version",
         is_flag=True,
@@ -230,18 +193,12 @@ _OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
 )
 
 
-def _with_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
-
-
 @click.group(
     cls=_SpreadSizes,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@_with_options
+@with_options(_OPTIONS)
 @click.pass_context
 def cli(ctx: click.Context, /, **values: Any) -> None:
     """Measure memory bandwidth and matrix throughput, and say which numbers to believe.
@@ -258,7 +215,7 @@ def cli(ctx: click.Context, /, **values: Any) -> None:
         device=values["device"],
         engines=values["engines"],
         dtypes=values["dtypes"],
-        sizes=values["sizes"],
+        sizes=values["sizes"] or None,
         op=values["op"],
         data=values["data"],
         tf32=values["tf32"],
@@ -352,6 +309,9 @@ def info(topic: str | None, explain: str | None) -> None:
     if topic is not None:
         raise click.UsageError(f"info has no topic {topic!r}: type nnbt info --explain {topic}.")
     click.echo(facts.overview())
+
+
+cli.add_command(conv)
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

@@ -106,7 +106,7 @@ _RATE_UNITS = (
     ("B/s", "GB/s", "gb_per_s", 1e-9),
     *(
         (f"{family}/s", f"{prefix}{family}S", f"{prefix.lower()}{family.lower()}s", scale)
-        for family in ("FLOP", "IOP", "QOP")
+        for family in ("FLOP", "IOP", "QOP", "OP")
         for prefix, scale in (("G", 1e-9), ("T", 1e-12))
     ),
 )
@@ -125,6 +125,19 @@ def _rates(attribute: str, prefix: str, explain: str, rank: int) -> tuple[Column
     )
 
 
+def _exact(unit: str, scale: float) -> Callable[[Result], Value]:
+    whole = _rate("rate", unit, scale)
+
+    def value(row: Result) -> Value:
+        rate, exact = whole(row), row.sizes.get("exact_ops")
+        if not isinstance(rate, float) or exact is None:
+            return None
+        return rate * exact / row.sizes["work_ops"]
+
+    return value
+
+
+_EXACT = "rate without products with padding"
 COLUMNS: tuple[Column, ...] = (
     Column("metric", "metric", "what was measured", lambda r: r.case.metric, None, text=True),
     Column("device", "device", "where", lambda r: r.case.device, None, text=True),
@@ -137,11 +150,17 @@ COLUMNS: tuple[Column, ...] = (
     Column("cpu_workers", "workers", "MLX CPU streams", _param("cpu_workers"), None),
     Column("data", "data", "what the inputs held", _param("data"), None, text=True),
     Column("data_shown", "data", "what the inputs held, if not random", _data_shown, 0, True),
-    Column("n", "n", "requested matrix size N for N x N", lambda r: r.case.n),
+    Column("n", "n", "requested size N of N x N matrices or images", lambda r: r.case.n),
+    Column("batch", "B", "images", _param("batch"), 5),
+    Column("channels", "C", "channels of a layer, in and out", _param("channels"), 0),
+    Column("layers", "L", "chained layers", _param("layers"), 0),
+    Column("kernel", "K", "height and width of the kernel", _param("kernel"), 0),
+    Column("weights", "weights", "own of each layer, or shared", _param("weights"), None, True),
+    Column("enqueue", "enqueue", "submissions in flight at once", _param("enqueue"), None),
     Column("eff_n", "eff n", "size after padding (quantised types)", _size("eff_n", 1)),
     Column("matrix_mib", "matrix MiB", "size of one matrix", _size("matrix_bytes"), 6),
-    Column("act_mib", "act MiB", "activations (quantised types)", _size("act_bytes"), 5),
-    Column("weight_mib", "weight MiB", "packed weights, scales, biases", _size("weight_bytes"), 4),
+    Column("act_mib", "act MiB", "activations (quantised types, conv)", _size("act_bytes"), 5),
+    Column("weight_mib", "weight MiB", "weights, with scales and biases", _size("weight_bytes"), 4),
     Column("io_mib", "I/O MiB", "bytes read and written a run", _size("io_bytes"), 5),
     Column("median_ms", "median ms", "median run time", _scaled("median_s", 1e3)),
     Column("interval_pct", "±%", "half of the 95 % interval of the median", half_width, 2),
@@ -151,6 +170,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("runs", "runs", "timed runs", lambda r: r.runs or None, 1),
     Column("stopped", "stopped by", "why timing ended", lambda r: r.stop, 6, text=True),
     *_rates("rate", "", "rate from the median", 0),
+    Column("exact_gops", "exact GOPS", _EXACT, _exact("OP/s", 1e-9), 5),
+    Column("exact_tops", "exact TOPS", _EXACT, _exact("OP/s", 1e-12), 5),
     *_rates("best_rate", "best_", "rate of the fastest run", 4),
     *_rates("slope_rate", "slope_", "rate free of the constant cost of an evaluation", 3),
     Column("ratio_to_random", "x random", "rate over that of random data", _ratio, 0),

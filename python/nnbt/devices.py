@@ -67,6 +67,13 @@ def _nvidia_hardware(root: Path = Path("/sys/bus/pci/devices")) -> bool:
     return False
 
 
+def ane_missing() -> str | None:
+    """None on Apple silicon, else the sentence that says so."""
+    if sys.platform == "darwin" and platform.machine() == "arm64":
+        return None
+    return "No Apple Neural Engine: it is in Apple silicon only; type --device cpu or gpu."
+
+
 def _always() -> str | None:
     return None
 
@@ -76,6 +83,7 @@ DEVICES: dict[str, Device] = {
     for row in (
         Device("cpu", "the processor, through MLX's CPU back end", _always),
         Device("gpu", "Metal on macOS, CUDA on Linux", gpu_missing),
+        Device("ane", "the Apple Neural Engine (conv through MPSGraph)", ane_missing),
         Device("hybrid", "CPU and GPU at the same time (bandwidth contention)", gpu_missing),
     )
 }

@@ -7,7 +7,7 @@ from typing import Literal
 
 from nnbt._native import Unsupported
 
-Kind = Literal["inexact", "exact", "quantized"]
+Kind = Literal["inexact", "exact", "quantized", "mixed"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ FAMILIES: dict[Kind, Family] = {
     "inexact": Family("FLOP/s", "FLOPS", "floating-point operations"),
     "exact": Family("IOP/s", "IOPS", "integer or logical operations"),
     "quantized": Family("QOP/s", "QOPS", "operations on quantised weights"),
+    "mixed": Family("OP/s", "OPS", "operations of a chain that changes its type"),
 }
 
 
@@ -96,6 +97,8 @@ _ROWS = (
     _block("mxfp4", 4, 32, "MX 4-bit floating point"),
     _block("mxfp8", 8, 32, "MX 8-bit floating point"),
     _block("nvfp4", 4, 16, "NVIDIA 4-bit floating point"),
+    DType("qdq", "mixed", 8, "conv: int8 between layers, float16 weights and convolutions"),
+    DType("w8a8", "mixed", 8, "conv: int8 between layers, int8 weights, dequantised for each"),
 )
 DTYPES: dict[str, DType] = {row.token: row for row in _ROWS}
 

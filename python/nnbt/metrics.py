@@ -6,15 +6,17 @@ A combination is supported exactly when its cell is in the table; refusals are m
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from nnbt import conv
 from nnbt._native import Unsupported
 from nnbt.dtypes import DType, Kind, dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from nnbt.plan import Options
     from nnbt.result import Case
     from nnbt.workload import Workload
 
@@ -29,22 +31,69 @@ _MAKING = 2
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of METRICS: `builder` is module:function, imported when the case is built."""
+    """One cell of METRICS: `builder` is module:function, imported when the case is built.
+
+    `dtypes` narrows `kinds` down to these types. `needs` is module:function of what is asked
+    (with case and options) for a sentence if the engine can't run here (empty: it runs wherever
+    its device is). `takes` names
+    the file options that it understands; `mlx` whether MLX does the work.
+    """
 
     builder: str
     devices: tuple[str, ...]
     kinds: frozenset[Kind]
+    dtypes: tuple[str, ...] = ()
+    needs: str = ""
+    takes: tuple[str, ...] = ()
+    mlx: bool = True
 
     def build(self, bench: Any) -> Workload:
         """Allocates the inputs of a case."""
-        module, function = self.builder.split(":")
-        built: Workload = getattr(importlib.import_module(module), function)(bench)
+        built: Workload = _function(self.builder)(bench)
         return built
+
+    def refusal(self, case: Case, options: Options) -> str | None:
+        """None where the engine can run this case here, else the sentence that says why not."""
+        reason: str | None = _function(self.needs)(case, options) if self.needs else None
+        return reason
+
+    def measures(self, kind: DType) -> bool:
+        """Whether this type is in the cell."""
+        return kind.token in self.dtypes if self.dtypes else kind.kind in self.kinds
+
+
+def _function(name: str) -> Callable[..., Any]:
+    module, function = name.split(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return found
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter of a metric: its default, and the numbers or names that it may be."""
+
+    default: int | str
+    explain: str
+    low: int = 1
+    high: int = 2**20
+    names: tuple[str, ...] = ()
+
+
+def _smaller_matrix(case: Case, device: str) -> dict[str, int]:
+    del case
+    return {"n": 256 if device == "cpu" else 4096}
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One row of METRICS. `sizes(case)` is the pure arithmetic of a case, before allocation."""
+    """One row of METRICS. `sizes(case)` is the pure arithmetic of a case, before allocation.
+
+    `own` holds the parameters that no other metric has; `rate_unit` replaces the unit of the
+    type; `smaller(case, device)` gives `n` and parameters of a short case of the same kind that
+    predicts how long it takes; `chain` says that the output should keep the size of the input;
+    `spelled` how its own command spells options of the main one; `published` is module:function
+    that finds a published result.
+    """
 
     name: str
     explain: str
@@ -53,9 +102,30 @@ class Metric:
     work: str
     sizes: Callable[[Case], dict[str, int]]
     cells: Mapping[str, tuple[Cell, ...]]
+    own: Mapping[str, Param] = field(default_factory=dict)
+    rate_unit: str = ""
+    chain: bool = False
+    smaller: Callable[[Case, str], dict[str, int]] = _smaller_matrix
+    default_sizes: tuple[int, ...] = (1024, 2048, 4096)
+    spelled: Mapping[str, str] = field(default_factory=dict)
+    published: str = ""
+
+    def option(self, name: str) -> str:
+        """An option of the main command as this metric's command spells it."""
+        return self.spelled.get(name, name)
+
+    def beside(self, case: Case, device_name: str) -> tuple[tuple[str, ...], dict[str, object]]:
+        """(notes, details) of a published result to set beside this one; empty without one."""
+        if not self.published:
+            return (), {}
+        found: tuple[tuple[str, ...], dict[str, object]]
+        found = _function(self.published)(case, device_name)
+        return found
 
     def unit(self, kind: DType) -> str:
         """Base unit of the rate."""
+        if self.rate_unit:
+            return self.rate_unit
         return "B/s" if self.work == "work_bytes" else kind.family.unit
 
 
@@ -168,6 +238,51 @@ METRICS: dict[str, Metric] = {
             "work_ops",
             _flops_sizes,
             {"mlx": (Cell("nnbt.mlx_flops:flops_graph", ("cpu", "gpu"), ALL),)},
+            chain=True,
+        ),
+        Metric(
+            "conv",
+            "throughput of a chain of 2-D convolutions with n x n images",
+            {
+                "all types": "2 B n^2 C C K^2 operations a layer, products with padding included "
+                "(as published tables count)",
+                "exact": "the same without products with padding: n K becomes the taps that meet "
+                "the image, 3 n - 2 for K = 3",
+            },
+            ("batch", "channels", "layers", "kernel", "weights", "enqueue", "data"),
+            "work_ops",
+            conv.conv_sizes,
+            {
+                "mlx": (Cell("nnbt.mlx_conv:conv", ("cpu", "gpu"), frozenset(), conv.MLX_DTYPES),),
+                "mpsgraph": tuple(
+                    Cell(
+                        "nnbt.mps_conv:conv",
+                        (device,),
+                        frozenset(),
+                        dtypes,
+                        "nnbt.mps_conv:refusal",
+                        ("--save-package", "--load-package"),
+                        mlx=False,
+                    )
+                    for device, dtypes in (("gpu", conv.GPU_DTYPES), ("ane", conv.ANE_DTYPES))
+                ),
+            },
+            own={
+                "batch": Param(1, "images (B)"),
+                "channels": Param(128, "input and output channels of a layer (C)"),
+                "layers": Param(20, "chained convolutions (L)", high=10_000),
+                "kernel": Param(3, "height and width of the kernel (K)", high=127),
+                "weights": Param(
+                    "own", "weights of each layer, or one for all", names=conv.WEIGHTS
+                ),
+                "enqueue": Param(1, "submissions in flight at once", high=1000),
+            },
+            rate_unit="OP/s",
+            chain=True,
+            smaller=conv.smaller,
+            default_sizes=(256,),
+            spelled={"--sizes": "--size", "--runs": "--iterations"},
+            published="nnbt.reference:beside",
         ),
     )
 }
@@ -196,20 +311,42 @@ def cell(case: Case) -> Cell:
             for row in METRICS.values()
             if any(case.device in item.devices for item in row.cells.get(case.engine, ()))
         ]
+        engines = [
+            engine
+            for engine, cells in metric.cells.items()
+            if any(case.device in item.devices for item in cells)
+        ]
+        instead = f"--metric {' or '.join(others) or 'another'}"
+        if engines:
+            instead = f"--engine {' or '.join(engines)}"
         raise Unsupported(
             f"--device {case.device} does not measure {metric.name}: type --device "
-            f"{' or '.join(devices)}, or --metric {' or '.join(others) or 'another'}."
+            f"{' or '.join(devices)}, or {instead}."
         )
     for item in here:
-        if kind.kind in item.kinds:
+        if item.measures(kind):
             if kind.token == "float64" and case.device != "cpu":
                 raise Unsupported(
                     "float64 runs on the CPU only (MLX has no float64 on a GPU): type "
                     "--device cpu, or --dtype float32."
                 )
             return item
+    if here[0].dtypes:
+        raise Unsupported(_other_dtypes(metric, case, here[0]))
     raise Unsupported(
         f"{metric.name} does not measure {kind.token} ({kind.kind} types have no such "
         f"operation): type --dtype with one of the {' or '.join(sorted(here[0].kinds))} types, "
         "for example float32 or uint8."
+    )
+
+
+def _other_dtypes(metric: Metric, case: Case, here: Cell) -> str:
+    others = ""
+    for engine, cells in metric.cells.items():
+        devices = [name for item in cells if case.dtype in item.dtypes for name in item.devices]
+        if devices:
+            others += f", or --engine {engine} --device {' or '.join(devices)}"
+    return (
+        f"{metric.name} by {case.engine} on {case.device} has no {case.dtype}: type "
+        f"one of {' '.join(here.dtypes)}{others}."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -10,11 +11,11 @@ from nnbt._native import Unsupported
 from nnbt.devices import DEVICES, default_device
 from nnbt.dtypes import dtype
 from nnbt.machine import machine
-from nnbt.metrics import ENGINES, METRICS, STREAMS, cell, sizes_of
+from nnbt.metrics import ENGINES, METRICS, STREAMS, Param, cell, sizes_of
 from nnbt.result import Case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
 DATA = {
     "normal": "normal distribution, full mantissa; integers uniform over their whole range",
@@ -35,14 +36,18 @@ class Options:
     """What the command line and nnbt.run take; the defaults are the documented ones.
 
     `warmup` runs before timing; `runs` timed runs (None: adaptive within `max_seconds` a case);
-    `cpu_workers` MLX streams, one a thread (0: all processors this process may use).
+    `cpu_workers` MLX streams, one a thread (0: all processors this process may use). `params`
+    holds values of what only one metric has. Device `all` stands for all that the engines have,
+    less those in `without`. With `lenient`, cases that can't be run are left out with a note, as
+    long as one is left. `counters` allows those of the Neural Engine; packages are folders, for
+    engines that make them.
     """
 
     metrics: tuple[str, ...] = ("bandwidth",)
     device: str = "auto"
     engines: tuple[str, ...] = ("mlx",)
     dtypes: tuple[str, ...] = ("float32",)
-    sizes: tuple[int, ...] = (1024, 2048, 4096)
+    sizes: tuple[int, ...] | None = None
     op: str | None = None
     data: tuple[str, ...] = ("normal",)
     tf32: str = "default"
@@ -52,6 +57,12 @@ class Options:
     max_seconds: float = 3.0
     cpu_workers: int = 0
     checks: bool = True
+    params: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
+    lenient: bool = False
+    counters: bool = True
+    save_package: str | None = None
+    load_package: str | None = None
 
 
 @dataclass(frozen=True)
@@ -71,9 +82,10 @@ def _one_of(option: str, value: str, names: Iterable[str]) -> str:
 
 
 def _check_numbers(options: Options) -> None:
+    spelled = METRICS[options.metrics[0]].option if options.metrics else str
     limits = (
         ("--warmup", options.warmup, 0, 10**6),
-        ("--runs", 1 if options.runs is None else options.runs, 1, 10**7),
+        (spelled("--runs"), 1 if options.runs is None else options.runs, 1, 10**7),
         ("--graph-steps", options.graph_steps, 1, _MAX_STEPS),
         ("--cpu-workers", options.cpu_workers, 0, 1024),
     )
@@ -85,22 +97,48 @@ def _check_numbers(options: Options) -> None:
             f"--max-seconds {options.max_seconds:g} is out of range: type more than 0, at most "
             "86400."
         )
-    for n in options.sizes:
+    option = spelled("--sizes")
+    for n in options.sizes or ():
         if not 1 <= n <= _LARGEST_N:
-            raise Unsupported(f"--sizes {n} is no matrix size: type 1 to {_LARGEST_N}.")
-    if not options.sizes:
-        raise Unsupported("--sizes needs at least one matrix size: type --sizes 1024.")
+            raise Unsupported(f"{option} {n} is out of range: type 1 to {_LARGEST_N}.")
+    if options.sizes == ():
+        raise Unsupported(f"{option} needs at least one size: type {option} 1024.")
+    for metric in options.metrics:
+        for name, param in METRICS[metric].own.items():
+            for named in options.params.get(name, ()):
+                _check_param(name, named, param)
 
 
-def _device(options: Options) -> tuple[str, tuple[str, ...]]:
+def _check_param(name: str, value: int | str, param: Param) -> None:
+    if param.names:
+        _one_of(f"--{name}", str(value), param.names)
+    elif not (isinstance(value, int) and param.low <= value <= param.high):
+        raise Unsupported(f"--{name} {value} is out of range: type {param.low} to {param.high}.")
+
+
+def _devices(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(names, notes) of the devices that the options ask for, here or not."""
     if options.device == "auto":
         name, why = default_device()
-        return name, (f"device {name} (auto: {why})",)
+        if name in options.without:
+            name, why = "cpu", "no other is left"
+        return (name,), (f"device {name} (auto: {why})",)
+    if options.device == "all":
+        there = [
+            device
+            for metric in options.metrics
+            for engine in options.engines
+            for item in METRICS[metric].cells.get(engine, ())
+            for device in item.devices
+        ]
+        names = tuple(name for name in dict.fromkeys(there) if name not in options.without)
+        if not names:
+            raise Unsupported("--device all leaves no device: name one, for example --device cpu.")
+        return names, ()
     name = _one_of("--device", options.device, DEVICES)
-    missing = DEVICES[name].missing()
-    if missing is not None:
-        raise Unsupported(missing)
-    return name, ()
+    if name in options.without:
+        raise Unsupported(f"--device {name} and --no-{name} exclude each other: type one of them.")
+    return (name,), ()
 
 
 def default_op(device: str, *, metal: bool) -> str:
@@ -108,8 +146,47 @@ def default_op(device: str, *, metal: bool) -> str:
     return "add" if device in ("gpu", "hybrid") and not metal else "copy"
 
 
+def _usable(case: Case, options: Options) -> None:
+    """Raises Unsupported with one sentence if this case can't be run here."""
+    cells = METRICS[case.metric].cells.get(case.engine, ())
+    asks = any(item.needs for item in cells)
+    missing = None if asks else DEVICES[case.device].missing()
+    if missing is not None:
+        raise Unsupported(missing)
+    found = cell(case)
+    files = {"--save-package": options.save_package, "--load-package": options.load_package}
+    for option, value in files.items():
+        if value is not None and option not in found.takes:
+            makers = [
+                engine
+                for engine, there in METRICS[case.metric].cells.items()
+                if any(option in item.takes for item in there)
+            ]
+            raise Unsupported(
+                f"Engine {case.engine} has no packages: leave {option} out, or type --engine "
+                f"{' or '.join(makers)} on a machine that has it."
+            )
+    refused = found.refusal(case, options)
+    if refused is not None:
+        raise Unsupported(refused)
+
+
+def _sweep(options: Options, metric: str) -> Iterator[dict[str, int | str]]:
+    """All combinations of the metric's own parameters, defaults where nothing is named."""
+    own = METRICS[metric].own
+    values = [options.params.get(name) or (param.default,) for name, param in own.items()]
+    for chosen in itertools.product(*values):
+        yield dict(zip(own, chosen, strict=True))
+
+
 def _params(
-    options: Options, metric: str, device: str, data: str, metal: bool
+    options: Options,
+    metric: str,
+    device: str,
+    data: str,
+    own: Mapping[str, int | str],
+    *,
+    metal: bool,
 ) -> dict[str, int | str]:
     op = options.op or default_op(device, metal=metal)
     values: dict[str, int | str] = {
@@ -117,6 +194,7 @@ def _params(
         "graph_steps": options.graph_steps,
         "cpu_workers": options.cpu_workers or machine().usable_cpus,
         "data": data,
+        **own,
     }
     names = [
         name for name in METRICS[metric].params if not (name == "cpu_workers" and device == "gpu")
@@ -131,33 +209,51 @@ def make_plan(options: Options) -> Plan:
     """The cases that the options ask for. Raises Unsupported with one sentence."""
     import sys
 
-    _check_numbers(options)
     for metric in options.metrics:
         _one_of("--metric", metric, METRICS)
+    _check_numbers(options)
     for engine in options.engines:
         _one_of("--engine", engine, ENGINES)
     for mode in options.data:
         _one_of("--data", mode, DATA)
     _one_of("--tf32", options.tf32, TF32_MODES)
     tokens = tuple(dtype(token).token for token in options.dtypes)
-    device, notes = _device(options)
-    cases = [
+    devices, notes = _devices(options)
+    asked = [
         Case(
             metric,
             device,
             engine,
             token,
             n,
-            _params(options, metric, device, data, sys.platform == "darwin"),
+            _params(options, metric, device, data, own, metal=sys.platform == "darwin"),
         )
         for metric in dict.fromkeys(options.metrics)
+        for device in devices
         for engine in dict.fromkeys(options.engines)
+        for own in _sweep(options, metric)
         for token in dict.fromkeys(tokens)
         for data in dict.fromkeys(options.data)
-        for n in dict.fromkeys(options.sizes)
+        for n in dict.fromkeys(options.sizes or METRICS[metric].default_sizes)
     ]
-    for case in cases:
-        cell(case)
+    cases, left_out = [], {}
+    for case in asked:
+        try:
+            _usable(case, options)
+            cases.append(case)
+        except Unsupported as error:
+            left_out[str(error)] = f"left out: {error}"
+            if not options.lenient:
+                raise
+    if not cases:
+        raise Unsupported(next(iter(left_out)))
+    if options.load_package is not None and len(cases) > 1:
+        raise Unsupported(
+            f"--load-package names one chain, and these options {len(cases)}: type --variant and "
+            "--device, and leave --control out."
+        )
+    device = next((case.device for case in cases if case.device != "cpu"), "cpu")
+    notes += tuple(left_out.values())
     return Plan(tuple(cases), device, notes, replace(options, dtypes=tokens))
 
 
@@ -174,6 +270,6 @@ def check_memory(cases: Iterable[Case], free: dict[str, int]) -> None:
                 largest = int(case.n * math.sqrt(free[device] / need))
                 raise Unsupported(
                     f"{case.metric} of {case.dtype} at n = {case.n} needs {need / 2**30:,.1f} GiB "
-                    f"and {device} has {free[device] / 2**30:,.1f} GiB free: type --sizes "
-                    f"{max(1, largest * 9 // 10)} or less."
+                    f"and {device} has {free[device] / 2**30:,.1f} GiB free: type "
+                    f"{METRICS[case.metric].option('--sizes')} {max(1, largest * 9 // 10)} or less."
                 )

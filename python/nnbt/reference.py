@@ -5,10 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
-from nnbt.chips import read_data
+from nnbt.chips import chip, read_data
 
-__all__ = ["Reference", "Shape", "nearest", "references"]
+if TYPE_CHECKING:
+    from nnbt.result import Case
+
+__all__ = ["Reference", "Shape", "beside", "nearest", "references"]
+
+_VARIANTS = {"float16": "fp16", "int8": "int8", "qdq": "qdq"}
 
 
 @dataclass(frozen=True)
@@ -105,3 +111,36 @@ def nearest(
         and (row.valid or not valid_only)
     ]
     return min(rows, key=lambda row: row.shape.distance(shape), default=None)
+
+
+def beside(case: Case, device_name: str) -> tuple[tuple[str, ...], dict[str, object]]:
+    """(notes, details) of the published row nearest to a case of `conv`; empty without one.
+
+    Rows of the same chip come first.
+    """
+    variant = _VARIANTS.get(case.dtype)
+    if variant is None:
+        return (), {}
+    numbers = {name: int(case.params[name]) for name in ("batch", "channels", "kernel", "layers")}
+    shape = Shape(size=case.n, **numbers)
+    here = chip(device_name)
+    row = None
+    if here is not None:
+        row = nearest(shape, device=case.device, variant=variant, chip=here.id)
+    row = row or nearest(shape, device=case.device, variant=variant)
+    if row is None:
+        return (), {}
+    other = row.shape
+    text = (
+        f"nearest published: {row.model}, {row.device} {row.variant}, C={other.channels} "
+        f"n={other.size} K={other.kernel} L={other.layers}: {row.ops_per_s * 1e-12:.4g} TOPS "
+        f"({row.source}). {row.caveat}"
+    )
+    details = {
+        "model": row.model,
+        "rate": row.ops_per_s,
+        "latency_s": row.latency_ns * 1e-9,
+        "valid": row.valid,
+        "url": row.url,
+    }
+    return (text,), {"reference": details}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import gc
 import os
@@ -34,7 +33,6 @@ CHECK_SHARE = 0.2
 SETTLE_SHARE = 0.2
 """Share of --max-seconds that timing lasts at least, however narrow the interval is before."""
 _PREDICT_OPS = {"cpu": 2e9, "gpu": 2e13}
-_PREDICT_N = 256
 _ROTATION = 8
 _MOST_ROTATION = 64
 _ROTATION_BYTES = 2**26
@@ -220,7 +218,9 @@ class _Runner:
         from nnbt.mlx_data import Placement
 
         workers = int(self.case.params.get("cpu_workers", 1))
-        self.place = Placement(self.mx, "cpu" if self.case.device == "cpu" else "gpu", workers)
+        self.here = cell(self.case)
+        on_cpu = self.case.device == "cpu" or not self.here.mlx
+        self.place = Placement(self.mx, "cpu" if on_cpu else "gpu", workers)
         with self.mx.stream(self.place.default):
             once = self._predict()
             workload = self._build(self.case)
@@ -243,6 +243,7 @@ class _Runner:
             rotation,
             self.session.measure,
             self._precision(),
+            self.options,
         )
         return cell(case).build(bench)
 
@@ -255,13 +256,15 @@ class _Runner:
     def _predict(self) -> float | None:
         """Predicted seconds of one run if it outlasts the case's budget, else None.
 
-        Only for large products, from a small one of the same kind and the ratio of operations.
+        Only for much work, from a small case of the same kind and the ratio of operations.
         """
         ops = sizes_of(self.case).get("work_ops", 0)
-        if ops < _PREDICT_OPS[self.place.device] or self.case.n <= _PREDICT_N:
+        if ops < _PREDICT_OPS[self.place.device] or not self.here.mlx:
             return None
-        small = replace(self.case, n=_PREDICT_N * (1 if self.place.device == "cpu" else 16))
-        if small.n >= self.case.n:
+        params: dict[str, int | str] = dict(self.case.params)
+        params |= METRICS[self.case.metric].smaller(self.case, self.place.device)
+        small = replace(self.case, n=int(params.pop("n")), params=params)
+        if small.n > self.case.n or sizes_of(small)["work_ops"] >= ops:
             return None
         workload = self._build(small)
         step = workload.step(workload.units)
@@ -293,20 +296,26 @@ class _Runner:
             ),
         )
 
-    def _floor(self) -> float:
-        """Seconds of an evaluation that does next to nothing, median, measured once a process."""
-        key = (self.place.device, len(self.place.streams))
+    def _floor(self, workload: Workload) -> float:
+        """Seconds of a Step that does next to nothing, median, measured once a process."""
+        own = workload.floor
+        where = self.place.device if own is None else f"{self.case.engine} {self.case.device}"
+        key = (where, len(self.place.streams))
         if key not in self.session.floors:
-            mx = self.mx
-            tiny = mx.zeros((1,))
-            mx.eval(tiny)
-
-            def step() -> None:
-                mx.eval([mx.add(tiny, tiny, stream=stream) for stream in self.place.streams])
-
+            step = own or self._empty_evaluation()
             samples = self.session.measure(step, warmup=10, runs=100)
             self.session.floors[key] = _native.median(samples.samples_ns) * 1e-9
         return self.session.floors[key]
+
+    def _empty_evaluation(self) -> Step:
+        mx = self.mx
+        tiny = mx.zeros((1,))
+        mx.eval(tiny)
+
+        def step() -> None:
+            mx.eval([mx.add(tiny, tiny, stream=stream) for stream in self.place.streams])
+
+        return step
 
     def _slope(
         self, workload: Workload, unit_s: float, window_s: float, best_s: float
@@ -317,7 +326,7 @@ class _Runner:
             workload,
             self._once,
             unit_s=unit_s,
-            floor_s=self._floor(),
+            floor_s=self._floor(workload),
             budget_s=CHECK_SHARE * window_s,
             best_s=best_s,
         )
@@ -343,11 +352,11 @@ class _Runner:
             written_bytes=self._written(workload, len(samples.samples_ns)),
             random_data=self.case.params.get("data", "normal") in RANDOM_DATA,
             mantissa=self._mantissa(workload),
-            inner=sizes.get("eff_n", self.case.n),
+            inner=sizes.get("inner", sizes.get("eff_n", self.case.n)),
             answer=answer,
             slope=slope,
             slope_missing=missing,
-            floor_s=self._floor() if self.options.checks else None,
+            floor_s=self._floor(workload) if self.options.checks else None,
             clock_resolution_ns=self.session.clock_resolution_ns,
             cache_bytes=self.session.cache_bytes,
             resident_bytes=sizes["unit_bytes"] * workload.largest_k,
@@ -356,6 +365,9 @@ class _Runner:
         )
         more_notes, details = workload.after() if workload.after else ((), {})
         details |= self._details(workload, slope, answer, summary)
+        device_name = str(self.session.facts.get("device_name", ""))
+        published, found = METRICS[self.case.metric].beside(self.case, device_name)
+        details |= found
         if ceiling is not None:
             details["ceiling"] = asdict(ceiling)
         verdict, reasons = judge(replace(evidence, details=details))
@@ -382,7 +394,7 @@ class _Runner:
             window_s=window_s,
             check_s=check_s,
             sizes=dict(sizes),
-            notes=(*workload.notes, *more_notes),
+            notes=(*workload.notes, *more_notes, *published),
             readings=readings,
             details=details,
         )
@@ -421,7 +433,6 @@ class _Runner:
             details["slope"] = {**asdict(slope), "unit": workload.unit_name}
         if answer is not None:
             details["answer"] = asdict(answer)
-        with contextlib.suppress(KeyError):
-            key = (self.place.device, len(self.place.streams))
-            details["floor_s"] = self.session.floors[key]
+        if self.options.checks:
+            details["floor_s"] = self._floor(workload)
         return details

@@ -137,8 +137,9 @@ def _label(row: Result, rows: Sequence[Result]) -> str:
     parts = [f"n={row.case.n}"]
     if len({other.case.dtype for other in rows}) > 1:
         parts.insert(0, row.case.dtype)
-    if len({other.case.params.get("data") for other in rows}) > 1:
-        parts.append(str(row.case.params.get("data")))
+    for name, value in row.case.params.items():
+        if len({other.case.params.get(name) for other in rows}) > 1:
+            parts.append(str(value) if name == "data" else f"{name}={value}")
     return " ".join(parts)
 
 

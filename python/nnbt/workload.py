@@ -69,7 +69,8 @@ class Workload:
     `step(units)`. `unit_work` is the operations or bytes of one unit, in the base unit of the
     metric. `largest_k` is the largest k whose buffers fit in memory. `check` compares what the
     latest run left behind with a reference. `no_slope` says why there can't be one; `after` ends
-    the workload and gives further notes and details.
+    the workload and gives further notes and details. `floor` is a Step that does next to nothing
+    (None: an empty evaluation of MLX).
     """
 
     step: Callable[[int], Run]
@@ -84,6 +85,7 @@ class Workload:
     notes: tuple[str, ...] = ()
     no_slope: str = ""
     after: Callable[[], tuple[tuple[str, ...], dict[str, object]]] | None = None
+    floor: Any = None
 
 
 def relative_error(output: NDArray[np.float64], reference: NDArray[np.float64]) -> float:

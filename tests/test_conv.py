@@ -1,0 +1,574 @@
+"""Metric conv and its command: arithmetic, checked results on the CPU, refusals, and the MPSGraph
+seam against a step that computes nothing."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.signal import correlate2d
+
+import nnbt
+from nnbt import _native, cli, mlx_conv, reference
+from nnbt._native import Unsupported
+from nnbt.cli_conv import options_of
+from nnbt.conv import Chain, border_gains, conv_sizes, taps_inside
+from nnbt.metrics import METRICS
+from nnbt.plan import Options, make_plan
+from nnbt.result import Case
+
+SMALL = ("--device", "cpu", "--size", "8", "--channels", "4", "--layers", "3", "--iterations", "5")
+DEFAULTS = {name: param.default for name, param in METRICS["conv"].own.items()}
+
+
+def case(n=256, dtype="float16", device="gpu", engine="mlx", **params):
+    return Case("conv", device, engine, dtype, n, {**DEFAULTS, "data": "normal", **params})
+
+
+def measure(n=8, dtype="float32", data="normal", runs=1, **params):
+    params = {"channels": 4, "layers": 3, **params}
+    run = nnbt.run(
+        "conv", "cpu", dtype, [n], data=data, runs=runs, warmup=0, max_seconds=0.2, params=params
+    )
+    assert [row.reason for row in run.results] == [""] * len(run.results)
+    return run.results[0]
+
+
+def codes(row):
+    return {reason.code for reason in row.reasons}
+
+
+# --- arithmetic --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "channels", "layers", "ops"),
+    [
+        (256, 128, 20, 386_547_056_640),
+        (256, 256, 50, 3_865_470_566_400),
+        (64, 128, 10, 12_079_595_520),
+    ],
+)
+def test_operations_are_those_of_the_published_tables(n, channels, layers, ops):
+    sizes = conv_sizes(case(n, channels=channels, layers=layers))
+    assert sizes["work_ops"] == ops
+    assert sizes["exact_ops"] == pytest.approx(ops * ((3 * n - 2) / (3 * n)) ** 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 3, 4, 5, 9])
+@pytest.mark.parametrize("n", [1, 3, 8])
+def test_operations_agree_with_the_native_count(n, kernel):
+    chain = {"batch": 2, "channels": 5, "layers": 3, "kernel": kernel}
+    native = _native.conv_work(_native.ConvSpec(size=n, **chain))
+    sizes = conv_sizes(case(n, **chain))
+    assert (sizes["work_ops"], sizes["exact_ops"]) == (native.ops, native.exact_ops)
+    assert sizes["act_bytes"] == native.input_bytes
+
+
+def test_only_the_weight_bytes_depend_on_sharing_and_enqueue_multiplies_work():
+    own, shared, queued = (
+        conv_sizes(case(**changes)) for changes in ({}, {"weights": "shared"}, {"enqueue": 3})
+    )
+    assert own["weight_bytes"] == 20 * shared["weight_bytes"] == 20 * 128 * 128 * 9 * 2
+    assert own["work_ops"] == shared["work_ops"]
+    assert queued["work_ops"] == 3 * own["work_ops"]
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 3, 5])
+def test_border_gains_are_those_of_a_convolution_with_ones(kernel):
+    n, layers = 6, 4
+    before = (kernel - 1) // 2
+    padding = (before, kernel - 1 - before)
+    power = np.ones((n, n))
+    expected = []
+    for _ in range(layers):
+        following = correlate2d(np.pad(power, padding), np.ones((kernel, kernel)), "valid")
+        following = following / kernel**2
+        expected.append(math.sqrt(following.mean() / power.mean()))
+        power = following
+    assert border_gains(n, kernel, layers) == pytest.approx(expected)
+
+
+def test_taps_inside_is_counted_tap_by_tap():
+    for n, kernel in itertools.product((1, 2, 5), (1, 2, 3, 4, 7)):
+        before = (kernel - 1) // 2
+        counted = sum(0 <= i + tap - before < n for i in range(n) for tap in range(kernel))
+        assert taps_inside(n, kernel) == counted
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 3, 4, 5])
+def test_patches_give_scipys_correlation_at_every_pixel(kernel):
+    chain = Chain.of(case(6, batch=2, channels=3, kernel=kernel))
+    random = np.random.default_rng(7)
+    image = random.standard_normal((2, 6, 6, 3))
+    weight = random.standard_normal((3, kernel, kernel, 3))
+    padding = (chain.before, kernel - 1 - chain.before)
+    expected = np.zeros_like(image)
+    for b, o, c in itertools.product(range(2), range(3), range(3)):
+        padded = np.pad(image[b, :, :, c], padding)
+        expected[b, :, :, o] += correlate2d(padded, weight[o, :, :, c], "valid")
+    indices, inside = mlx_conv.patches(chain, list(range(2 * 36)))
+    values = image.reshape(-1, 3)[indices] * inside[:, :, None]
+    found = values.reshape(72, -1) @ weight.reshape(3, -1).T
+    assert found == pytest.approx(expected.reshape(72, 3))
+
+
+def test_sampled_pixels_hold_the_corners_and_lie_in_several_columns():
+    chain = Chain.of(case(60, batch=2))
+    pixels = mlx_conv.sample_pixels(chain, 3)
+    assert {0, 59, 60 * 59, 3599} <= set(pixels)
+    assert max(pixels) < 7200
+    assert len({pixel % 60 for pixel in pixels}) > 20
+
+
+# --- results on the CPU ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("float16", 9), ("bfloat16", 6.5), ("float32", 18)])
+@pytest.mark.parametrize("kernel", [1, 2, 3, 5])
+@pytest.mark.parametrize("weights", ["own", "shared"])
+def test_outputs_are_right_in_every_type(dtype, bits, kernel, weights):
+    row = measure(dtype=dtype, kernel=kernel, weights=weights, batch=2)
+    assert row.effective_bits > bits
+    assert not codes(row) & {"WRONG_ANSWER", "REDUCED_PRECISION", "NON_FINITE", "DEGENERATE_DATA"}
+    assert "the first and the last layer" in row.details["answer"]["compared"]
+    assert row.unit == "OP/s"
+    assert row.rate == pytest.approx(row.sizes["work_ops"] / row.median_s)
+
+
+def test_one_layer_is_compared_once():
+    assert "of the layer " in measure(layers=1).details["answer"]["compared"]
+
+
+@pytest.mark.parametrize("layers", [20, 50])
+@pytest.mark.parametrize("weights", ["own", "shared"])
+@pytest.mark.parametrize("channels", [4, 24])
+def test_long_chains_keep_their_size_in_float16(layers, weights, channels):
+    row = measure(12, "float16", layers=layers, weights=weights, channels=channels)
+    answer = row.details["answer"]
+    assert answer["outputs"]["all_finite"]
+    assert answer["outputs"]["zero"] < 0.5
+    assert 0.05 < answer["outputs"]["rms"] / answer["inputs"]["rms"] < 20
+    assert not codes(row) & {"CHAIN_CHANGES_SIZE", "NON_FINITE", "DEGENERATE_DATA"}
+
+
+def _rolled(mx, z, y, layer):
+    del z, layer
+    return mx.roll(y, 1, axis=2)
+
+
+def _borderless(mx, z, y, layer):
+    del z, layer
+    return mx.pad(y[:, 1:-1, 1:-1], [(0, 0), (1, 1), (1, 1), (0, 0)])
+
+
+def _skipped(mx, z, y, layer):
+    del mx
+    return z if layer == 2 else y
+
+
+def _zero(mx, z, y, layer):
+    del z, layer
+    return mx.zeros_like(y)
+
+
+def _swapped(mx, z, y, layer):
+    del mx, z
+    return y[..., ::-1] if layer == 0 else y
+
+
+@pytest.mark.parametrize("fault", [_rolled, _borderless, _skipped, _zero, _swapped])
+def test_planted_wrong_answers_are_invalid(monkeypatch, fault):
+    trace = mlx_conv._Layers.trace
+
+    def faulty(self, index, length):
+        count = itertools.count()
+        right = self.convolve
+
+        def wrong(z, weight):
+            return fault(self.mx, z, right(z, weight), next(count))
+
+        self.convolve = wrong
+        try:
+            return trace(self, index, length)
+        finally:
+            self.convolve = right
+
+    monkeypatch.setattr(mlx_conv._Layers, "trace", faulty)
+    row = measure()
+    assert row.verdict == "INVALID"
+    assert "WRONG_ANSWER" in codes(row)
+
+
+def test_overflow_is_invalid(monkeypatch):
+    monkeypatch.setattr(mlx_conv._Layers, "_keep_size", lambda _: None)
+    weights = mlx_conv._Layers._weights
+    monkeypatch.setattr(mlx_conv._Layers, "_weights", lambda self: [w * 100 for w in weights(self)])
+    row = measure(dtype="float16", layers=6)
+    assert row.verdict == "INVALID"
+    assert "NON_FINITE" in codes(row)
+
+
+def test_zeros_are_suspect():
+    row = measure(data="zeros")
+    assert row.verdict == "SUSPECT"
+    assert {"NON_RANDOM_DATA", "DEGENERATE_DATA"} <= codes(row)
+
+
+def test_enqueue_counts_every_submission_and_says_so():
+    row = measure(enqueue=3)
+    assert row.sizes["work_ops"] == 3 * measure().sizes["work_ops"]
+    assert any("3 submissions in flight" in note for note in row.notes)
+    assert row.effective_bits > 18
+
+
+@pytest.mark.parametrize(
+    ("enqueue", "k", "lengths"),
+    [(1, 7, [7]), (2, 6, [3, 3]), (2, 7, [3, 3, 1]), (2, 2, [2])],
+)
+def test_lengths_add_up_to_the_layers_asked_for(enqueue, k, lengths):
+    chain = Chain.of(case(layers=3, enqueue=enqueue))
+    assert mlx_conv._Steps(SimpleNamespace(chain=chain)).lengths(k) == lengths
+
+
+def test_a_long_run_is_predicted_from_a_small_chain(monkeypatch):
+    announced = []
+    monkeypatch.setattr("nnbt.runner._PREDICT_OPS", {"cpu": 1e5, "gpu": 1e5})
+
+    class Listener(nnbt.runner.Listener):
+        def once(self, case, expected_s):
+            announced.append((case, expected_s))
+
+    run = nnbt.run(
+        "conv", "cpu", "float32", [8], params={"layers": 4, "channels": 8}, max_seconds=1e-6,
+        warmup=0, listener=Listener(),
+    )  # fmt: skip
+    assert run.results[0].stop == "one run"
+    assert announced[0][0].params["layers"] == 4
+    assert announced[0][1] > 0
+
+
+# --- the command -------------------------------------------------------------------------------
+
+
+def command(*args):
+    return cli._run(["conv", *args])
+
+
+def test_table_csv_and_json(tmp_path, capsys):
+    paths = tmp_path / "conv.csv", tmp_path / "conv.json"
+    code = command(
+        *SMALL, "--control", "--csv", str(paths[0]), "--json", str(paths[1]), "--batch", "2",
+        "--shared-weights", "--enqueue", "2", "--max-seconds", "0.2", "--no-pmu", "--no-fail",
+    )  # fmt: skip
+    out = capsys.readouterr().out
+    assert code == 0
+    assert "conv on cpu (mlx): throughput of a chain of 2-D convolutions" in out
+    assert "exact GOPS" in out
+    results = json.loads(paths[1].read_text())["results"]
+    assert [row["case"]["kernel"] for row in results] == [3, 1]
+    for row in results:
+        assert row["status"] == "OK"
+        assert row["runs"] == 5
+        assert row["case"]["weights"] == "shared"
+        assert (row["case"]["batch"], row["case"]["enqueue"]) == (2, 2)
+        ops = 2 * 2 * 8 * 8 * 4 * 4 * row["case"]["kernel"] ** 2 * 3 * 2
+        assert row["sizes"]["work_ops"] == ops
+    three, one = (row["sizes"] for row in results)
+    assert three["exact_ops"] / three["work_ops"] == pytest.approx((22 / 24) ** 2)
+    assert one["exact_ops"] == one["work_ops"]
+    table = list(csv.DictReader(paths[0].read_text().splitlines()))
+    assert [row["kernel"] for row in table] == ["3", "1"]
+    for row in table:
+        ratio = float(row["exact_gops"]) / float(row["gops"])
+        assert ratio == pytest.approx(((22 / 24) ** 2, 1)[row["kernel"] == "1"], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("--dtype", "float32", "--dtype", "bfloat16"), ("--variant", "fp16"), ("--variant", "all"),
+     ("--fill", "zeros"), ("--own-weights",), ("--engine", "mlx"), ("--no-gpu",), ("--kernel", "5"),
+     ("--no-checks",), ("--tf32", "default"), ("--warmup", "0")],
+)  # fmt: skip
+def test_every_option_runs(args, capsys):
+    expected = sum(arg == "--dtype" for arg in args) or 1
+    assert command(*SMALL, "--max-seconds", "0.1", "--no-fail", *args) == 0
+    out = capsys.readouterr().out
+    names = ("float16", "float32", "bfloat16")
+    assert sum(line.startswith(names) for line in out.splitlines()) == expected
+
+
+def test_all_variants_say_what_is_left_out(capsys):
+    assert command(*SMALL, "--variant", "all", "--no-fail") == 0
+    err = capsys.readouterr().err
+    for name in ("int8", "qdq", "w8a8"):
+        assert f"left out: conv by mlx on cpu has no {name}" in err
+
+
+def test_an_invalid_row_ends_with_exit_code_1(monkeypatch, capsys):
+    convolve = mlx_conv._Layers.convolve
+    monkeypatch.setattr(
+        mlx_conv._Layers, "convolve", lambda self, z, w: self.mx.roll(convolve(self, z, w), 1)
+    )
+    assert command(*SMALL) == 1
+    assert command(*SMALL, "--no-fail") == 0
+    assert "WRONG_ANSWER" in capsys.readouterr().out
+
+
+REFUSALS = {
+    ("--variant", "int8"): "conv by mlx on cpu has no int8: type one of float16 bfloat16 float32, "
+    "or --engine mpsgraph --device ane.",
+    ("--variant", "qdq"): "--engine mpsgraph --device gpu or ane.",
+    ("--variant", "w8a8"): "has no w8a8",
+    ("--variant", "fp17"): "Unknown --variant 'fp17': type all or one of fp16 int8 qdq w8a8.",
+    ("--variant", "fp16", "--dtype", "float16"): "both name the type",
+    ("--dtype", "float64"): "has no float64",
+    ("--dtype", "nix"): "Unknown --dtype 'nix'",
+    ("--engine", "nix"): "Unknown --engine 'nix'",
+    ("--device", "hybrid"): "--device",
+    ("--fill", "ones"): "Unknown --fill 'ones': type one of normal zeros.",
+    ("--size", "0"): "--size 0 is out of range",
+    ("--size", "x"): "--size 'x' is not a whole number: type --size 256.",
+    ("--size", "9999999"): "type --size",
+    ("--batch", "0"): "--batch 0 is out of range",
+    ("--channels", "0"): "--channels 0 is out of range",
+    ("--layers", "0"): "--layers 0 is out of range",
+    ("--kernel", "128"): "--kernel 128 is out of range: type 1 to 127.",
+    ("--enqueue", "0"): "--enqueue 0 is out of range",
+    ("--iterations", "0"): "--iterations 0 is out of range",
+    ("--max-seconds", "0"): "--max-seconds 0 is out of range",
+    ("--tf32", "maybe"): "Unknown --tf32 'maybe'",
+    ("--save-package", "x"): "Engine mlx has no packages: leave --save-package out",
+    ("--load-package", "x"): "Engine mlx has no packages: leave --load-package out",
+    ("--no-gpu", "--device", "gpu"): "--device gpu and --no-gpu exclude each other",
+    ("--csv", "."): ". is a folder: name a file in it.",
+    ("extra",): "unexpected extra argument",
+}
+
+
+@pytest.mark.parametrize("args", REFUSALS, ids=" ".join)
+def test_refusals_are_one_sentence_and_exit_code_2(args, capsys, monkeypatch):
+    monkeypatch.setattr(_native, "conv_available", lambda: "MPSGraph is not here.")
+    device = () if "--device" in args else ("--device", "cpu")
+    assert command("--channels", "8", *device, *args) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("nnbt: ")
+    assert err.count("\n") == 1
+    assert REFUSALS[args] in err
+
+
+@pytest.mark.parametrize("args", [(), ("--device", "ane"), ("--device", "gpu", "--variant", "qdq")])
+def test_mpsgraph_is_refused_where_it_is_missing(args, capsys, monkeypatch):
+    monkeypatch.setattr(_native, "conv_available", lambda: "MPSGraph is not here.")
+    assert command("--engine", "mpsgraph", *args) == 2
+    assert capsys.readouterr().err == "nnbt: MPSGraph is not here.\n"
+
+
+def test_the_main_command_measures_conv_with_its_defaults():
+    plan = make_plan(Options(metrics=("conv",), device="cpu"))
+    assert [(c.n, c.dtype, dict(c.params)) for c in plan.cases] == [
+        (256, "float32", {**DEFAULTS, "data": "normal"})
+    ]
+
+
+def test_unknown_weights_are_refused_from_python():
+    with pytest.raises(Unsupported, match="Unknown --weights 'mine': type one of own shared"):
+        nnbt.run("conv", "cpu", "float32", [8], params={"weights": "mine"})
+
+
+# --- MPSGraph ----------------------------------------------------------------------------------
+
+
+@dataclass
+class FakeStep:
+    """Stands for a compiled chain; counts its runs."""
+
+    spec: object
+    package: str | None
+    runs: int = 0
+    compile_ns: int = 5_000_000
+    ok: bool = True
+    saved: list[str] = field(default_factory=list)
+
+    def __call__(self):
+        self.runs += 1
+
+    def check(self):
+        assert self.runs
+        return SimpleNamespace(
+            ok=self.ok, compared=7, relative_error=1e-3, zero_fraction=0.0, non_finite=0,
+            detail="7 values with float64",
+        )  # fmt: skip
+
+    def placement(self):
+        return "evidence"
+
+    def save_package(self, path):
+        self.saved.append(path)
+        return "without its ANE bundle"
+
+
+@pytest.fixture
+def mpsgraph(monkeypatch):
+    """A native part that makes FakeSteps; `steps` are those, `verdict` what placement says."""
+    made = SimpleNamespace(steps=[], verdict="proven", ok=True)
+
+    def make_conv(spec, package=None):
+        made.steps.append(FakeStep(spec, package, ok=made.ok))
+        return made.steps[-1]
+
+    def judge_placement(evidence, ane_ns, gpu_ns):
+        made.latencies = (evidence, ane_ns, gpu_ns)
+        return made.verdict, ["The manifest says so."]
+
+    monkeypatch.setattr(_native, "conv_available", lambda: None)
+    monkeypatch.setattr(_native, "make_conv", make_conv)
+    monkeypatch.setattr(_native, "judge_placement", judge_placement)
+    return made
+
+
+QUICK = ("--size", "8", "--channels", "4", "--layers", "3", "--iterations", "5", "--no-checks")
+
+
+def apple(*args):
+    return command(*QUICK, *args)
+
+
+def specs(made):
+    """(variant, device) of the chains that were asked for, without those that dispatch nothing."""
+    return [(s.spec.variant, s.spec.device) for s in made.steps if s.spec.layers == 3]
+
+
+def test_mpsgraph_runs_what_each_device_has(mpsgraph, capsys):
+    assert apple("--no-fail") == 0
+    out, err = capsys.readouterr()
+    assert set(specs(mpsgraph)) == {
+        ("fp16", "gpu"), ("qdq", "gpu"), ("w8a8", "gpu"),
+        ("fp16", "ane"), ("int8", "ane"), ("qdq", "ane"), ("w8a8", "ane"),
+    }  # fmt: skip
+    assert "left out: conv by mpsgraph on gpu has no int8" in err
+    assert "conv on gpu (mpsgraph)" in out
+    assert "conv on ane (mpsgraph)" in out
+    assert "placement proven: The manifest says so." in out
+
+
+def test_int8_on_the_gpu_never_reaches_the_native_part(mpsgraph, capsys):
+    assert apple("--device", "gpu", "--variant", "int8") == 2
+    assert mpsgraph.steps == []
+    assert "has no int8: type one of float16 qdq w8a8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("verdict", "judged", "code"),
+    [("not on ANE", "INVALID", "NOT_ON_ANE"), ("unproven", "SUSPECT", "PLACEMENT_UNPROVEN")],
+)
+def test_placement_decides_the_verdict(mpsgraph, tmp_path, verdict, judged, code):
+    mpsgraph.verdict = verdict
+    path = tmp_path / "conv.json"
+    status = apple("--device", "ane", "--variant", "fp16", "--json", str(path))
+    row = json.loads(path.read_text())["results"][0]
+    assert status == (1 if judged == "INVALID" else 0)
+    assert row["verdict"] == judged
+    assert code in row["reasons"]
+    assert row["details"]["placement"] == {
+        "verdict": verdict,
+        "evidence": ["The manifest says so."],
+    }
+    evidence, ane_ns, gpu_ns = mpsgraph.latencies
+    assert evidence == "evidence"
+    assert ane_ns > 0
+    assert gpu_ns > 0
+
+
+@pytest.mark.parametrize("args", [("--variant", "fp16", "--no-gpu"), ("--variant", "int8")])
+def test_no_gpu_and_int8_leave_the_comparison_out(mpsgraph, args):
+    assert apple("--device", "ane", "--no-fail", *args) == 0
+    assert mpsgraph.latencies[2] is None
+    assert {s.spec.device for s in mpsgraph.steps} == {"ane"}
+
+
+def test_a_wrong_native_answer_is_invalid(mpsgraph, tmp_path):
+    mpsgraph.ok = False
+    path = tmp_path / "conv.json"
+    args = [arg for arg in QUICK if arg != "--no-checks"]
+    assert command(*args, "--device", "gpu", "--variant", "fp16", "--json", str(path)) == 1
+    row = json.loads(path.read_text())["results"][0]
+    assert row["verdict"] == "INVALID"
+    assert "WRONG_ANSWER" in row["reasons"]
+    assert row["details"]["relative_error"] == 1e-3
+
+
+def test_numbers_reach_the_native_part(mpsgraph):
+    args = ("--batch", "2", "--kernel", "5", "--enqueue", "2", "--fill", "zeros", "--no-fail")
+    assert apple("--device", "gpu", "--variant", "w8a8", "--shared-weights", *args) == 0
+    spec = mpsgraph.steps[0].spec
+    assert (spec.batch, spec.size, spec.channels, spec.layers, spec.kernel) == (2, 8, 4, 3, 5)
+    assert (spec.variant, spec.device, spec.fill, spec.enqueue) == ("w8a8", "gpu", "zeros", 2)
+    assert spec.shared_weights
+
+
+def test_packages_are_saved_and_loaded(mpsgraph, tmp_path, capsys):
+    one = ("--device", "ane", "--variant", "int8", "--no-fail")
+    assert apple(*one, "--save-package", str(tmp_path / "new")) == 0
+    path = tmp_path / "new" / "conv_int8_ane_k3.mpsgraphpackage"
+    assert mpsgraph.steps[0].saved == [str(path)]
+    assert f"saved {path}; without its ANE bundle" in capsys.readouterr().out
+    path.mkdir()
+    made = len(mpsgraph.steps)
+    assert apple(*one, "--save-package", str(tmp_path / "new")) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert len(mpsgraph.steps) == made
+    assert apple(*one, "--load-package", str(path)) == 0
+    assert mpsgraph.steps[made].package == str(path)
+    assert apple(*one, "--load-package", str(tmp_path / "none")) == 2
+    assert "There is no package" in capsys.readouterr().err
+    assert apple("--load-package", str(path)) == 2
+    assert "--load-package names one chain, and these options 7" in capsys.readouterr().err
+
+
+# --- published results -------------------------------------------------------------------------
+
+
+def test_the_nearest_published_row_stands_beside_a_result():
+    notes, details = reference.beside(case(channels=250, layers=49), "NVIDIA H200")
+    assert notes[0].startswith("nearest published: ")
+    assert "gpu fp16" in notes[0]
+    row = details["reference"]
+    assert row["rate"] > 1e12
+    assert row["latency_s"] > 0
+
+
+def test_the_same_chip_comes_first():
+    for model in ("Apple M1", "Apple M4 Pro"):
+        notes, _ = reference.beside(case(device="ane"), model)
+        assert model.split()[-1] in notes[0]
+
+
+@pytest.mark.parametrize("changes", [{"dtype": "w8a8"}, {"dtype": "bfloat16"}, {"device": "cpu"}])
+def test_no_row_is_made_up(changes):
+    assert reference.beside(case(**changes), "Apple M4 Pro") == ((), {})
+
+
+def test_device_auto_means_all_of_mpsgraph(mpsgraph):
+    del mpsgraph
+    values = {
+        "variant": None, "dtypes": (), "engine": "auto", "device": "auto", "batch": 1, "size": 8,
+        "channels": 4, "layers": 3, "kernel": 3, "own_weights": True, "fill": "normal",
+        "control": False, "enqueue": 1, "iterations": None, "warmup": 2, "max_seconds": 3.0,
+        "tf32": "default", "no_gpu": False, "no_pmu": True, "save_package": None,
+        "load_package": None, "no_checks": False,
+    }  # fmt: skip
+    options = options_of(values)
+    assert (options.engines, options.device, options.counters) == (("mpsgraph",), "all", False)
+    plan = make_plan(options)
+    assert [(c.device, c.dtype) for c in plan.cases] == [
+        ("gpu", "float16"), ("gpu", "qdq"), ("gpu", "w8a8"),
+        ("ane", "float16"), ("ane", "int8"), ("ane", "qdq"), ("ane", "w8a8"),
+    ]  # fmt: skip
