@@ -111,7 +111,7 @@ def _wrong(e: Evidence) -> str | None:
     if answer is None:
         return None
     if answer.exact is False:
-        return f"The output is wrong ({answer.compared})."
+        return f"The output is wrong ({answer.problem or answer.compared})."
     if answer.error is None:
         return None
     if math.isnan(answer.error) or math.isinf(answer.error):

@@ -7,7 +7,7 @@ from typing import Literal
 
 from nnbt._native import Unsupported
 
-Kind = Literal["inexact", "exact", "quantized", "mixed"]
+Kind = Literal["inexact", "exact", "quantized", "mixed", "tensor"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ FAMILIES: dict[Kind, Family] = {
     "inexact": Family("FLOP/s", "FLOPS", "floating-point operations"),
     "exact": Family("IOP/s", "IOPS", "integer or logical operations"),
     "quantized": Family("QOP/s", "QOPS", "operations on quantised weights"),
+    "tensor": Family("FLOP/s", "FLOPS", "floating-point operations of matrix units"),
     "mixed": Family("OP/s", "OPS", "operations of a chain that changes its type"),
 }
 
@@ -97,6 +98,8 @@ _ROWS = (
     _block("mxfp4", 4, 32, "MX 4-bit floating point"),
     _block("mxfp8", 8, 32, "MX 8-bit floating point"),
     _block("nvfp4", 4, 16, "NVIDIA 4-bit floating point"),
+    DType("tfloat32", "tensor", 32, "matrix units: float32 cut to 11 bits (NVIDIA)", 2, 11),
+    DType("float8_e4m3", "tensor", 8, "matrix units: 8-bit float, 4-bit mantissa (NVIDIA)", 2, 4),
     DType("qdq", "mixed", 8, "conv: int8 between layers, float16 weights and convolutions"),
     DType("w8a8", "mixed", 8, "conv: int8 between layers, int8 weights, dequantised for each"),
 )

@@ -9,7 +9,7 @@ import importlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from nnbt import conv
+from nnbt import _native, conv
 from nnbt._native import Unsupported
 from nnbt.dtypes import DType, Kind, dtype
 
@@ -22,8 +22,28 @@ if TYPE_CHECKING:
 
 ALL: frozenset[Kind] = frozenset({"inexact", "exact", "quantized"})
 DENSE: frozenset[Kind] = frozenset({"inexact", "exact"})
-STREAMS = {"copy": 2, "add": 3}
+STREAMS = {
+    "copy": 2,
+    "add": 3,
+    "read": 1,
+    "write": 1,
+    "scale": 2,
+    "triad": 3,
+    "bulk_read": 1,
+    "bulk_copy": 2,
+}
 """Matrices read or written by one run of each bandwidth operation."""
+MLX_OPS = ("copy", "add")
+STREAM_OPS = tuple(row.name for row in _native.stream_kernels())
+KERNEL_OPS = ("read", "write", "copy", "add", "triad", "bulk_read", "bulk_copy")
+CLOCK_CHAIN = "dependent_add"
+"""The chain that measures the clock: its operations wait for each other, so it is no peak."""
+CHAIN_DTYPES = tuple(
+    dict.fromkeys(row.dtype for row in _native.peak_chains() if row.name != CLOCK_CHAIN)
+)
+MATRIX_DTYPES = ("float32", "tfloat32", "float16", "bfloat16", "int8", "float8_e4m3")
+"""What the matrix units and the libraries of GPUs multiply."""
+BLAS_DTYPES = ("float32", "float64", "complex64")
 EXACT_OPS_PER_ELEMENT = 5
 _MAKING = 2
 """Matrices' worth of memory that random inputs need beside them while they are made."""
@@ -35,8 +55,11 @@ class Cell:
 
     `dtypes` narrows `kinds` down to these types. `needs` is module:function of what is asked
     (with case and options) for a sentence if the engine can't run here (empty: it runs wherever
-    its device is). `takes` names
-    the file options that it understands; `mlx` whether MLX does the work.
+    its device is). `takes` names the file options that it understands; `mlx` whether MLX does the
+    work. `ops` are its bandwidth operations. `params`, `sizes` and `explain` replace those of the
+    metric; `default_sizes` is module:function(case); without `sized` there is no matrix, and n is
+    0. `expand` is module:function(case, options) -> the cases that one of the command line stands
+    for.
     """
 
     builder: str
@@ -46,6 +69,13 @@ class Cell:
     needs: str = ""
     takes: tuple[str, ...] = ()
     mlx: bool = True
+    ops: tuple[str, ...] = ()
+    params: tuple[str, ...] | None = None
+    sizes: Callable[[Case], dict[str, int]] | None = None
+    default_sizes: str = ""
+    sized: bool = True
+    expand: str = ""
+    explain: str = ""
 
     def build(self, bench: Any) -> Workload:
         """Allocates the inputs of a case."""
@@ -56,6 +86,18 @@ class Cell:
         """None where the engine can run this case here, else the sentence that says why not."""
         reason: str | None = _function(self.needs)(case, options) if self.needs else None
         return reason
+
+    def cases(self, case: Case, options: Options) -> list[Case]:
+        """The cases that this one stands for."""
+        cases: list[Case] = _function(self.expand)(case, options) if self.expand else [case]
+        return cases
+
+    def sizes_for(self, case: Case, metric: Metric) -> tuple[int, ...]:
+        """The n that are measured where none is named."""
+        if not self.sized:
+            return (0,)
+        sizes: tuple[int, ...] = metric.default_sizes
+        return _function(self.default_sizes)(case) if self.default_sizes else sizes
 
     def measures(self, kind: DType) -> bool:
         """Whether this type is in the cell."""
@@ -191,6 +233,25 @@ def _flops_sizes(case: Case) -> dict[str, int]:
     return sizes
 
 
+def _product_sizes(case: Case) -> dict[str, int]:
+    """Of a matrix product for every type, exact ones too."""
+    kind = dtype(case.dtype)
+    matrix = case.n * case.n * kind.itemsize
+    return {
+        "n": case.n,
+        "matrix_bytes": matrix,
+        "work_ops": max(2, kind.ops_per_mac) * case.n**3,
+        "resident_bytes": (3 + _MAKING) * matrix,
+        "unit_bytes": 2 * matrix,
+    }
+
+
+def _no_sizes(case: Case) -> dict[str, int]:
+    """Of chains of instructions, whose operands never leave the registers."""
+    del case
+    return {"work_ops": 0, "resident_bytes": 0, "unit_bytes": 0}
+
+
 _FLOPS_FORMULAS = {
     "float*, bfloat16": "2 n^3 operations a product",
     "complex64": "8 n^3 real operations a product: 4 multiplications, 4 additions each",
@@ -198,6 +259,12 @@ _FLOPS_FORMULAS = {
     "subtract, xor; for bool: xor, and, xor, and, xor",
     "q*, mxfp*, nvfp4": "2 eff_n^3 operations a product of float32 activations and weights",
 }
+_CEILING_FORMULAS = {
+    "native, kernel": "additions and multiplications that the issued instructions do",
+    "library": "2 n^3 operations a product, complex64 8 n^3, also for integers",
+}
+_PEAK = "most operations that one instruction, on registers alone, does"
+_STREAM = "memory bandwidth of loops that do nothing else (STREAM)"
 
 METRICS: dict[str, Metric] = {
     row.name: row
@@ -208,6 +275,12 @@ METRICS: dict[str, Metric] = {
             {
                 "copy": "2 n^2 x bytes of an element: a read, c written",
                 "add": "3 n^2 x bytes of an element: a and b read, c written",
+                "read, write": "n^2 x bytes of an element",
+                "scale": "as copy",
+                "triad": "as add: a[i] + s b[i]",
+                "bus GB/s": "with the reads that ordinary stores cause: they bring what they write "
+                "into the cache first (write-allocate)",
+                "moved GB/s": "of a copy in the convention of bcopy: each byte counts once",
                 "hybrid": "CPU copy and GPU operation in one window; the aggregate is all bytes "
                 "over the wall time they share",
             },
@@ -216,19 +289,99 @@ METRICS: dict[str, Metric] = {
             _bandwidth_sizes,
             {
                 "mlx": (
-                    Cell("nnbt.mlx_bandwidth:bandwidth", ("cpu", "gpu"), DENSE),
-                    Cell("nnbt.hybrid:bandwidth", ("hybrid",), DENSE),
-                )
+                    Cell("nnbt.mlx_bandwidth:bandwidth", ("cpu", "gpu"), DENSE, ops=MLX_OPS),
+                    Cell(
+                        "nnbt.hybrid:bandwidth",
+                        ("hybrid",),
+                        DENSE,
+                        ops=MLX_OPS,
+                        sizes=_hybrid_sizes,
+                    ),
+                ),
+                "mlx-compiled": (
+                    Cell("nnbt.mlx_bandwidth:bandwidth", ("cpu", "gpu"), DENSE, ops=MLX_OPS),
+                ),
+                "native": (
+                    Cell(
+                        "nnbt.native_steps:bandwidth",
+                        ("cpu",),
+                        DENSE,
+                        mlx=False,
+                        ops=STREAM_OPS,
+                        params=("op", "cpu_workers"),
+                        default_sizes="nnbt.native_steps:default_sizes",
+                        expand="nnbt.native_steps:bandwidth_cases",
+                        explain=_STREAM,
+                    ),
+                ),
+                "kernel": (
+                    Cell(
+                        "nnbt.kernel_steps:bandwidth",
+                        ("gpu",),
+                        DENSE,
+                        ops=KERNEL_OPS,
+                        params=("op",),
+                        default_sizes="nnbt.kernel_steps:default_sizes",
+                        expand="nnbt.kernel_steps:bandwidth_cases",
+                        explain=_STREAM,
+                    ),
+                ),
             },
         ),
         Metric(
             "flops",
             "throughput of one n x n matrix product in one evaluation",
-            _FLOPS_FORMULAS,
+            _FLOPS_FORMULAS | _CEILING_FORMULAS,
             ("cpu_workers", "data"),
             "work_ops",
             _flops_sizes,
-            {"mlx": (Cell("nnbt.mlx_flops:flops", ("cpu", "gpu"), ALL),)},
+            {
+                "mlx": (Cell("nnbt.mlx_flops:flops", ("cpu", "gpu"), ALL),),
+                "mlx-compiled": (Cell("nnbt.mlx_flops:flops", ("cpu", "gpu"), ALL),),
+                "native": (
+                    Cell(
+                        "nnbt.native_steps:flops",
+                        ("cpu",),
+                        frozenset(),
+                        CHAIN_DTYPES,
+                        mlx=False,
+                        params=("cpu_workers",),
+                        sizes=_no_sizes,
+                        sized=False,
+                        expand="nnbt.native_steps:flops_cases",
+                        explain=_PEAK,
+                    ),
+                ),
+                "kernel": (
+                    Cell(
+                        "nnbt.kernel_steps:flops",
+                        ("gpu",),
+                        frozenset(),
+                        MATRIX_DTYPES,
+                        params=(),
+                        sizes=_no_sizes,
+                        sized=False,
+                        expand="nnbt.kernel_steps:flops_cases",
+                        explain=_PEAK,
+                    ),
+                ),
+                "library": tuple(
+                    Cell(
+                        f"nnbt.library_steps:{builder}",
+                        (device,),
+                        frozenset(),
+                        dtypes,
+                        mlx=False,
+                        params=params,
+                        sizes=_product_sizes,
+                        explain="n x n matrix product by the vendor's own library",
+                    )
+                    for device, builder, dtypes, params in (
+                        ("cpu", "blas", BLAS_DTYPES, ("cpu_workers",)),
+                        ("gpu", "cublaslt", MATRIX_DTYPES, ()),
+                    )
+                ),
+            },
         ),
         Metric(
             "flops_graph",
@@ -237,7 +390,10 @@ METRICS: dict[str, Metric] = {
             ("graph_steps", "cpu_workers", "data"),
             "work_ops",
             _flops_sizes,
-            {"mlx": (Cell("nnbt.mlx_flops:flops_graph", ("cpu", "gpu"), ALL),)},
+            {
+                engine: (Cell("nnbt.mlx_flops:flops_graph", ("cpu", "gpu"), ALL),)
+                for engine in ("mlx", "mlx-compiled")
+            },
             chain=True,
         ),
         Metric(
@@ -291,7 +447,7 @@ ENGINES = tuple(dict.fromkeys(name for row in METRICS.values() for name in row.c
 
 def sizes_of(case: Case) -> dict[str, int]:
     """Bytes and operations of one run of the case, from its formulas."""
-    return _hybrid_sizes(case) if case.device == "hybrid" else METRICS[case.metric].sizes(case)
+    return (cell(case).sizes or METRICS[case.metric].sizes)(case)
 
 
 def cell(case: Case) -> Cell:
@@ -331,7 +487,7 @@ def cell(case: Case) -> Cell:
                     "--device cpu, or --dtype float32."
                 )
             return item
-    if here[0].dtypes:
+    if here[0].dtypes or kind.kind == "tensor":
         raise Unsupported(_other_dtypes(metric, case, here[0]))
     raise Unsupported(
         f"{metric.name} does not measure {kind.token} ({kind.kind} types have no such "
@@ -343,10 +499,12 @@ def cell(case: Case) -> Cell:
 def _other_dtypes(metric: Metric, case: Case, here: Cell) -> str:
     others = ""
     for engine, cells in metric.cells.items():
-        devices = [name for item in cells if case.dtype in item.dtypes for name in item.devices]
+        devices = [
+            name for item in cells if item.measures(dtype(case.dtype)) for name in item.devices
+        ]
         if devices:
             others += f", or --engine {engine} --device {' or '.join(devices)}"
     return (
-        f"{metric.name} by {case.engine} on {case.device} has no {case.dtype}: type "
-        f"one of {' '.join(here.dtypes)}{others}."
+        f"{metric.name} by {case.engine} on {case.device} has no {case.dtype}: type --dtype "
+        f"{' or '.join(here.dtypes) or 'float32'}{others}."
     )

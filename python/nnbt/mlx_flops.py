@@ -113,11 +113,10 @@ def flops_graph(bench: Bench) -> Workload:
     mx, place = bench.mx, bench.place
     multiply, columns_of = _product(bench)
     bench.prepare(1)
-    start = bench.input(0)
 
     def graph(units: range) -> list[Any]:
         outputs = []
-        for block, stream in zip(start.blocks, place.streams, strict=False):
+        for block, stream in zip(bench.input(0).blocks, place.streams, strict=False):
             z = block
             for _ in units:
                 z = multiply(z, stream)
@@ -199,11 +198,12 @@ def _exact_flops(bench: Bench) -> Workload:
 def _exact_flops_graph(bench: Bench, steps: int) -> Workload:
     place = bench.place
     bench.prepare(2)
-    start, operand = bench.input(0), bench.input(1)
 
     def graph(units: range) -> list[Any]:
         outputs = []
-        for first, other, stream in zip(start.blocks, operand.blocks, place.streams, strict=False):
+        for first, other, stream in zip(
+            bench.input(0).blocks, bench.input(1).blocks, place.streams, strict=False
+        ):
             z = first
             for _ in units:
                 z = _exact_kernel(bench, z, other, stream)
@@ -212,7 +212,7 @@ def _exact_flops_graph(bench: Bench, steps: int) -> Workload:
 
     def check() -> Answer:
         rows, columns = sample_indices(bench.n, 3), sample_indices(bench.n, 4)
-        z, other = (matrix.rows(bench.mx, rows)[:, columns] for matrix in (start, operand))
+        z, other = (matrix.rows(bench.mx, rows)[:, columns] for matrix in map(bench.input, (0, 1)))
         for _ in range(bench.latest_k):
             z = exact_reference(z, other)
         return _answer(bench, bench.last_output(), z, rows, columns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from nnbt._native import Unsupported
 from nnbt.devices import DEVICES, default_device
 from nnbt.dtypes import dtype
 from nnbt.machine import machine
-from nnbt.metrics import ENGINES, METRICS, STREAMS, Param, cell, sizes_of
+from nnbt.metrics import ENGINES, METRICS, Cell, Param, cell, sizes_of
 from nnbt.result import Case
 
 if TYPE_CHECKING:
@@ -146,8 +147,8 @@ def default_op(device: str, *, metal: bool) -> str:
     return "add" if device in ("gpu", "hybrid") and not metal else "copy"
 
 
-def _usable(case: Case, options: Options) -> None:
-    """Raises Unsupported with one sentence if this case can't be run here."""
+def _usable(case: Case, options: Options) -> Cell:
+    """The cell of a case. Raises Unsupported with one sentence if it can't be run here."""
     cells = METRICS[case.metric].cells.get(case.engine, ())
     asks = any(item.needs for item in cells)
     missing = None if asks else DEVICES[case.device].missing()
@@ -166,9 +167,7 @@ def _usable(case: Case, options: Options) -> None:
                 f"Engine {case.engine} has no packages: leave {option} out, or type --engine "
                 f"{' or '.join(makers)} on a machine that has it."
             )
-    refused = found.refusal(case, options)
-    if refused is not None:
-        raise Unsupported(refused)
+    return found
 
 
 def _sweep(options: Options, metric: str) -> Iterator[dict[str, int | str]]:
@@ -179,36 +178,81 @@ def _sweep(options: Options, metric: str) -> Iterator[dict[str, int | str]]:
         yield dict(zip(own, chosen, strict=True))
 
 
+def _op(options: Options, metric: str, device: str, found: Cell) -> str:
+    """The bandwidth operation; empty for cells without one."""
+    if not found.ops:
+        return ""
+    op = options.op or default_op(device, metal=sys.platform == "darwin")
+    if op in found.ops:
+        return op
+    engines = [
+        engine
+        for engine, cells in METRICS[metric].cells.items()
+        if any(op in item.ops for item in cells)
+    ]
+    instead = f", or --engine {' or '.join(engines)} for {op}" if engines else ""
+    raise Unsupported(f"Unknown --op {op!r}: type one of {' '.join(found.ops)}{instead}.")
+
+
 def _params(
     options: Options,
     metric: str,
     device: str,
+    found: Cell,
     data: str,
     own: Mapping[str, int | str],
-    *,
-    metal: bool,
 ) -> dict[str, int | str]:
-    op = options.op or default_op(device, metal=metal)
     values: dict[str, int | str] = {
-        "op": _one_of("--op", op, STREAMS),
+        "op": _op(options, metric, device, found),
         "graph_steps": options.graph_steps,
         "cpu_workers": options.cpu_workers or machine().usable_cpus,
         "data": data,
         **own,
     }
-    names = [
-        name for name in METRICS[metric].params if not (name == "cpu_workers" and device == "gpu")
-    ]
+    params = METRICS[metric].params if found.params is None else found.params
+    names = [name for name in params if not (name == "cpu_workers" and device == "gpu")]
     chosen = {name: values[name] for name in names}
-    if options.tf32 != "default":
+    if options.tf32 != "default" and found.params is None:
         chosen["tf32"] = options.tf32
     return chosen
 
 
+def _cases(
+    options: Options,
+    bare: Case,
+    data: str,
+    own: Mapping[str, int | str],
+) -> list[Case]:
+    """What the options ask of one metric, device, engine and dtype. Raises Unsupported."""
+    found = _usable(bare, options)
+    params = _params(options, bare.metric, bare.device, found, data, own)
+    sizes = options.sizes if options.sizes and found.sized else None
+    cases = [
+        case
+        for n in dict.fromkeys(sizes or found.sizes_for(bare, METRICS[bare.metric]))
+        for case in found.cases(replace(bare, n=n, params=params), options)
+    ]
+    for case in cases:
+        refused = found.refusal(case, options)
+        if refused is not None:
+            raise Unsupported(refused)
+    return cases
+
+
+def _without_effect(options: Options, bare: Case) -> list[str]:
+    """Sentences about options that were typed and count for nothing in this cell."""
+    found = cell(bare)
+    about = f"{bare.metric} by {bare.engine}"
+    notes = []
+    if options.sizes and not found.sized:
+        notes.append(f"{about} has no matrix: --sizes does not count for it")
+    if options.data != Options.data and found.params is not None:
+        notes.append(f"{about} has data of its own: --data does not count for it")
+    return notes
+
+
 def make_plan(options: Options) -> Plan:
     """The cases that the options ask for. Raises Unsupported with one sentence."""
-    import sys
-
     for metric in options.metrics:
         _one_of("--metric", metric, METRICS)
     _check_numbers(options)
@@ -220,27 +264,21 @@ def make_plan(options: Options) -> Plan:
     tokens = tuple(dtype(token).token for token in options.dtypes)
     devices, notes = _devices(options)
     asked = [
-        Case(
-            metric,
-            device,
-            engine,
-            token,
-            n,
-            _params(options, metric, device, data, own, metal=sys.platform == "darwin"),
-        )
+        (Case(metric, device, engine, token, 1), data, own)
         for metric in dict.fromkeys(options.metrics)
         for device in devices
         for engine in dict.fromkeys(options.engines)
         for own in _sweep(options, metric)
         for token in dict.fromkeys(tokens)
         for data in dict.fromkeys(options.data)
-        for n in dict.fromkeys(options.sizes or METRICS[metric].default_sizes)
     ]
-    cases, left_out = [], {}
-    for case in asked:
+    cases: list[Case] = []
+    left_out, remarks = {}, {}
+    for bare, data, own in asked:
         try:
-            _usable(case, options)
-            cases.append(case)
+            # Engines with data of their own give the same cases for each --data.
+            cases += [case for case in _cases(options, bare, data, own) if case not in cases]
+            remarks |= dict.fromkeys(_without_effect(options, bare))
         except Unsupported as error:
             left_out[str(error)] = f"left out: {error}"
             if not options.lenient:
@@ -253,7 +291,7 @@ def make_plan(options: Options) -> Plan:
             "--device, and leave --control out."
         )
     device = next((case.device for case in cases if case.device != "cpu"), "cpu")
-    notes += tuple(left_out.values())
+    notes += (*left_out.values(), *remarks)
     return Plan(tuple(cases), device, notes, replace(options, dtypes=tokens))
 
 

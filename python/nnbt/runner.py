@@ -219,6 +219,8 @@ class _Runner:
 
         workers = int(self.case.params.get("cpu_workers", 1))
         self.here = cell(self.case)
+        if not self.here.mlx:
+            workers = 1
         on_cpu = self.case.device == "cpu" or not self.here.mlx
         self.place = Placement(self.mx, "cpu" if on_cpu else "gpu", workers)
         with self.mx.stream(self.place.default):
@@ -359,7 +361,7 @@ class _Runner:
             floor_s=self._floor(workload) if self.options.checks else None,
             clock_resolution_ns=self.session.clock_resolution_ns,
             cache_bytes=self.session.cache_bytes,
-            resident_bytes=sizes["unit_bytes"] * workload.largest_k,
+            resident_bytes=workload.resident_bytes or sizes["unit_bytes"] * workload.largest_k,
             readings=readings,
             ceiling=ceiling,
         )

@@ -48,6 +48,7 @@ class Answer:
     same RMS, `typical` the median one, `exact` whether all compared elements are equal (None
     where rounding is allowed),
     `distinct` whether the output has a buffer of its own (None where it must not be asked).
+    `problem` is what a Step that checks itself found wrong, as a sentence.
     `compared` says in words what was compared with what.
     """
 
@@ -59,6 +60,7 @@ class Answer:
     distinct: bool | None = None
     inputs: DataShare | None = None
     outputs: DataShare | None = None
+    problem: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,8 @@ class Workload:
     metric. `largest_k` is the largest k whose buffers fit in memory. `check` compares what the
     latest run left behind with a reference. `no_slope` says why there can't be one; `after` ends
     the workload and gives further notes and details. `floor` is a Step that does next to nothing
-    (None: an empty evaluation of MLX).
+    (None: an empty evaluation of MLX). `resident_bytes` is what a slope works on where that does
+    not grow with k.
     """
 
     step: Callable[[int], Run]
@@ -86,6 +89,12 @@ class Workload:
     no_slope: str = ""
     after: Callable[[], tuple[tuple[str, ...], dict[str, object]]] | None = None
     floor: Any = None
+    resident_bytes: int | None = None
+
+
+def self_checked(compared: str, problem: str | None) -> Answer:
+    """The Answer of a Step that checks itself and gives a sentence, or None for all is right."""
+    return Answer(compared=compared, exact=problem is None, problem=problem)
 
 
 def relative_error(output: NDArray[np.float64], reference: NDArray[np.float64]) -> float:

@@ -1,0 +1,94 @@
+"""Builders of engine `kernel`: what a GPU can do, by kernels that use one of its units each."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nnbt import gpu_kernels
+from nnbt.dtypes import dtype
+from nnbt.workload import Workload, self_checked
+
+if TYPE_CHECKING:
+    from nnbt.bench import Bench
+    from nnbt.gpu_kernels import Kernel
+    from nnbt.plan import Options
+    from nnbt.result import Case
+
+LAUNCHES = 8
+"""Launches that a slope may hold at once, each with inputs and outputs of its own."""
+UNITS = 4
+"""Launches in one timed evaluation, so that the cost of evaluating is a small part."""
+
+
+def _language() -> str:
+    return "metal" if sys.platform == "darwin" else "cuda"
+
+
+def kernels(metric: str, token: str | None = None) -> list[Kernel]:
+    """The rows of a metric, and of a dtype if one is named, in this system's language."""
+    return [
+        row
+        for row in gpu_kernels.KERNELS.values()
+        if row.metric == metric and row.language == _language() and token in (None, row.dtype)
+    ]
+
+
+def default_sizes(case: Case) -> tuple[int, ...]:
+    """The n whose array has the bytes that the kernels were tuned with."""
+    array = max(int(row.defaults["array_bytes"]) for row in kernels("bandwidth"))
+    return (math.isqrt(array // dtype(case.dtype).itemsize),)
+
+
+def bandwidth_cases(case: Case, options: Options) -> list[Case]:
+    """One case for each bandwidth kernel; --op keeps its kernel only."""
+    return [
+        replace(case, params={**case.params, "op": row.name})
+        for row in kernels("bandwidth")
+        if options.op in (None, row.name)
+    ]
+
+
+def flops_cases(case: Case, options: Options) -> list[Case]:
+    """One case for each kernel of the dtype; what this chip lacks says so in its row."""
+    del options
+    return [
+        replace(case, params={**case.params, "chain": row.name})
+        for row in kernels("flops", case.dtype)
+    ]
+
+
+def _workload(bench: Bench, row: Kernel, launches: int, **params: object) -> Workload:
+    built = gpu_kernels.build(row, bench.mx, launches=launches, **params)
+    units = min(UNITS, launches)
+    work = int(built.work.bytes if row.metric == "bandwidth" else built.work.ops)
+    name = "work_bytes" if row.metric == "bandwidth" else "work_ops"
+    sizes = {**bench.sizes, name: units * work, "launches": units}
+    if row.metric == "bandwidth":
+        sizes["io_bytes"] = units * work
+    return Workload(
+        step=built.step,
+        units=units,
+        unit_work=work,
+        largest_k=launches,
+        check=lambda: self_checked("the output of the last launch", built.check()),
+        unit_name="launch",
+        sizes=sizes,
+        notes=(f"kernel {row.name} ({row.dtype}, {row.language}), {units} launches a run",),
+    )
+
+
+def bandwidth(bench: Bench) -> Workload:
+    """Arrays of n x n elements of the case's dtype, in bytes, moved as 16-byte words."""
+    rows = {row.name: row for row in kernels("bandwidth")}
+    row = rows[str(bench.case.params["op"])]
+    launches = min(LAUNCHES, bench.rotation)
+    return _workload(bench, row, launches, array_bytes=bench.sizes["matrix_bytes"])
+
+
+def flops(bench: Bench) -> Workload:
+    """Instructions on registers or shared memory; their operands are random, their sums exact."""
+    rows = {row.name: row for row in kernels("flops", bench.case.dtype)}
+    return _workload(bench, rows[str(bench.case.params["chain"])], LAUNCHES)
