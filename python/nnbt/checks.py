@@ -318,7 +318,7 @@ def _ceiling(e: Evidence, low: float, high: float) -> str | None:
 
 
 def _neighbour(e: Evidence) -> str | None:
-    if e.window_s < NOISE_SECONDS:
+    if e.window_s < NOISE_SECONDS or e.case.device == "gpu":
         return None
     steal = e.readings.get("steal_time", 0.0) / e.window_s
     other = e.readings.get("other_cpu_time", 0.0) / e.window_s

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nnbt.workload import Answer, Measure, SamplesLike, Workload
     from nnbt.workload import Run as Step
 
-CHECK_SHARE = 0.2
+CHECK_SHARE = 0.15
 """Share of a case's own measuring time that its slope may take."""
 SETTLE_SHARE = 0.2
 """Share of --max-seconds that timing lasts at least, however narrow the interval is before."""
