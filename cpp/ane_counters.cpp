@@ -250,7 +250,9 @@ void decode_breakdown(const Deltas& deltas, double nominal, const Context& conte
     if (value && *value <= nominal) out.shares.push_back({index, *value / nominal});
   };
   add_share(kThrottle);
-  if (pipeline.value_or(0) > nominal) return;
+  double saved = 0;
+  for (const std::size_t index : kPipeline) saved += value_at(deltas, index).value_or(0);
+  if (saved > nominal) return;
   for (const std::size_t index : kPipeline) add_share(index);
 }
 

@@ -254,6 +254,7 @@ def test_shares_add_to_at_most_one():
     over = ane.decode({10: 1000, 11: 10, 13: 500, 14: 200, 15: 300, 16: 400})
     assert [s.index for s in over.shares] == [11]
     assert ane.decode({10: 1000, 15: 1001}).shares == ()
+    assert ane.decode({10: 1000, 13: 600, 15: 500}).shares == ()  # the others weren't saved
 
 
 def test_int8_peak_depends_on_the_generation():

@@ -21,5 +21,7 @@ def test_each_check_is_explained(code):
     assert f"`{code}`" in TEXT
 
 
-def test_there_are_thirteen_questions():
-    assert re.findall(r"^### (\d+)\.", METHOD, re.MULTILINE) == [str(i) for i in range(1, 14)]
+def test_questions_are_numbered_in_order():
+    numbers = re.findall(r"^### (\d+)\.", METHOD, re.MULTILINE)
+    assert numbers == [str(i + 1) for i in range(len(numbers))]
+    assert len(numbers) >= 13

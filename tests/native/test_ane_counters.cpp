@@ -179,6 +179,7 @@ TEST_CASE("numbers that the counters don't support are absent") {
   CHECK(holds(decode(only({{10, 1000}}), context), "macs_within_lanes"));
 
   CHECK(decode(only({{10, 1000}, {15, 1500}}), {}).shares.empty());
+  CHECK(decode(only({{10, 1000}, {13, 1000}, {14, 1}}), {}).shares.empty());
   CHECK_FALSE(holds(decode(only({{10, 1000}, {13, 960}, {14, 0}, {15, 0}, {16, 0}}), {}),
                     "framework_closure"));
 
