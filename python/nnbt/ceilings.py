@@ -16,11 +16,14 @@ _PEAK_TYPE = {"complex64": "float32"}
 """Types whose products run on the units of another one; complex64 counts real operations."""
 
 
-def published_ceiling(case: Case, facts: Mapping[str, Any], precision: str) -> Ceiling | None:
-    """The published peak of the GPU in `facts` for this case, in its base unit; None if unknown.
+def published_ceiling(
+    case: Case, facts: Mapping[str, Any], precision: str, clock_hz: float | None = None
+) -> Ceiling | None:
+    """The most that the GPU in `facts` can do for this case, in its base unit; None if unknown.
 
-    `precision` is how float32 was computed: TF32 has a peak of its own. CPUs have none here:
-    their peak is a measured clock times units, which engine `native` measures.
+    That is the published peak, or the same units at the clock seen right after the timed runs
+    where it is above the published one: GPUs boost. `precision` is how float32 was computed: TF32
+    has a peak of its own. CPUs have none here: engine `native` measures their clock and peak.
     """
     # Winograd needs up to 2.25 times fewer products than are counted for 3 x 3 kernels.
     if case.device != "gpu" or int(case.params.get("kernel", 1)) > 1:
@@ -32,7 +35,13 @@ def published_ceiling(case: Case, facts: Mapping[str, Any], precision: str) -> C
         figure = known.memory_bytes_per_s()
         return Ceiling(figure.value, f"{known.name}: {figure.value * 1e-9:,.0f} GB/s published")
     token = "tf32" if precision == "TF32" else _PEAK_TYPE.get(case.dtype, case.dtype)
-    peak = known.peak("gpu", token)
-    if peak is None or peak.per_s is None:
+    published = known.ceiling(token)
+    if published is None:
         return None
-    return Ceiling(peak.per_s, f"{known.name}: {peak.per_s * 1e-12:,.0f} T{token} published")
+    at_clock = known.ceiling(token, clock_hz=clock_hz) if clock_hz else None
+    if at_clock is not None and at_clock.value > published.value:
+        words = f"{at_clock.value * 1e-12:,.0f} T{token}, {at_clock.note}"
+        return Ceiling(at_clock.value, f"{known.name}: {words}")
+    return Ceiling(
+        published.value, f"{known.name}: {published.value * 1e-12:,.0f} T{token} published"
+    )

@@ -273,7 +273,8 @@ def make_plan(options: Options) -> Plan:
         for data in dict.fromkeys(options.data)
     ]
     cases: list[Case] = []
-    left_out, remarks = {}, {}
+    left_out: dict[str, str] = {}
+    remarks: dict[str, None] = {}
     for bare, data, own in asked:
         try:
             # Engines with data of their own give the same cases for each --data.

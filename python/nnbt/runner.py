@@ -15,7 +15,7 @@ from nnbt.ceilings import published_ceiling
 from nnbt.dtypes import dtype
 from nnbt.evidence import Evidence, effective_bits
 from nnbt.judge import judge
-from nnbt.machine import machine
+from nnbt.machine import GpuState, gpu_state, gpus, machine
 from nnbt.metrics import METRICS, cell, sizes_of
 from nnbt.plan import RANDOM_DATA, Options, Plan, check_memory, make_plan
 from nnbt.result import Case, Result, Run
@@ -170,6 +170,7 @@ def describe_machine(mx: Any, device: str) -> dict[str, Any]:
     info = mx.device_info(mx.gpu if device != "cpu" else mx.cpu)
     facts["device"] = device
     facts["device_name"] = str(info.get("device_name", ""))
+    facts["device_uuid"] = info.get("uuid")
     if device != "cpu":
         facts["device_info"] = {
             key: value for key, value in info.items() if key not in ("uuid", "free_memory")
@@ -204,6 +205,10 @@ def run_case(session: Session, case: Case) -> Result:
     finally:
         gc.collect()
         session.mx.clear_cache()
+
+
+def _clock_hz(state: GpuState | None) -> float | None:
+    return state.sm_clock_mhz * 1e6 if state is not None and state.sm_clock_mhz else None
 
 
 class _Runner:
@@ -337,14 +342,18 @@ class _Runner:
         summary = summarize(samples.samples_ns)
         window_s = samples.window_ns * 1e-9
         work = workload.unit_work * workload.units
+        state = self._gpu_state()
         started = time.perf_counter()
         answer = workload.check() if self.options.checks else None
+        answered = time.perf_counter()
         unit_s = summary.median_s / workload.units
         slope, missing = self._slope(workload, unit_s, window_s, summary.best_s)
         check_s = time.perf_counter() - started
         sizes = workload.sizes
         readings = {reading.name: reading.value for reading in samples.readings}
-        ceiling = published_ceiling(self.case, self.session.facts, workload.precision)
+        ceiling = published_ceiling(
+            self.case, self.session.facts, workload.precision, _clock_hz(state)
+        )
         evidence = Evidence(
             case=self.case,
             samples_ns=samples.samples_ns,
@@ -370,6 +379,9 @@ class _Runner:
         device_name = str(self.session.facts.get("device_name", ""))
         published, found = METRICS[self.case.metric].beside(self.case, device_name)
         details |= found
+        if state is not None:
+            details["gpu_state"] = asdict(state)
+        details["cost"] = {"answer_s": answered - started, "slope_s": check_s + started - answered}
         if ceiling is not None:
             details["ceiling"] = asdict(ceiling)
         verdict, reasons = judge(replace(evidence, details=details))
@@ -400,6 +412,14 @@ class _Runner:
             readings=readings,
             details=details,
         )
+
+    def _gpu_state(self) -> GpuState | None:
+        """Clock, power and throttling right after the timed runs, while they still hold."""
+        if self.place.device == "cpu":
+            return None
+        uuid = self.session.facts.get("device_uuid")
+        index = next((gpu.index for gpu in gpus() if gpu.uuid == uuid), 0)
+        return gpu_state(index)
 
     def _written(self, workload: Workload, runs: int) -> int:
         if self.case.metric != "bandwidth":
