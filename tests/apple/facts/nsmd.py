@@ -25,7 +25,11 @@ _SECTIONS = (
     "structs",
     "unions",
 )
-_KINDS = ["char", "int", "short", "long", "int64", "uchar", "uint", "ushort", "ulong", "uint64", "float", "double", "uint8", "void", "cstring", "id", "proto", "class", "instancetype", "NSString", "NSMutableString", "Class", "SEL", "array", "struct", "ptr", "void*", "fnptr", "bool", "block", "uint128", "longdouble", "vector", "extvector", "complex", "half", "unichar"]
+_KINDS = (
+    "char int short long int64 uchar uint ushort ulong uint64 float double uint8 void cstring id "
+    "proto class instancetype NSString NSMutableString Class SEL array struct ptr void* fnptr bool "
+    "block uint128 longdouble vector extvector complex half unichar"
+).split()
 # Flags of a member: property, read-only, class member, more to come.
 _PROPERTY, _READONLY, _STATIC, _NEXT = 1, 2, 8, 0x80
 _VARIADIC = 0x40
