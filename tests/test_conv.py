@@ -322,8 +322,8 @@ def test_an_invalid_row_ends_with_exit_code_1(monkeypatch, capsys):
 
 
 REFUSALS = {
-    ("--variant", "int8"): "conv by mlx on cpu has no int8: type one of float16 bfloat16 float32, "
-    "or --engine mpsgraph --device ane.",
+    ("--variant", "int8"): "conv by mlx on cpu has no int8: type --dtype float16 or bfloat16 or "
+    "float32, or --engine mpsgraph --device ane.",
     ("--variant", "qdq"): "--engine mpsgraph --device gpu or ane.",
     ("--variant", "w8a8"): "has no w8a8",
     ("--variant", "fp17"): "Unknown --variant 'fp17': type all or one of fp16 int8 qdq w8a8.",
@@ -462,7 +462,7 @@ def test_mpsgraph_runs_what_each_device_has(mpsgraph, capsys):
 def test_int8_on_the_gpu_never_reaches_the_native_part(mpsgraph, capsys):
     assert apple("--device", "gpu", "--variant", "int8") == 2
     assert mpsgraph.steps == []
-    assert "has no int8: type one of float16 qdq w8a8" in capsys.readouterr().err
+    assert "has no int8: type --dtype float16 or qdq or w8a8" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
