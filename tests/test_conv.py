@@ -394,6 +394,7 @@ class FakeStep:
     package: str | None
     runs: int = 0
     compile_ns: int = 5_000_000
+    device_name: str = "Apple M4 Pro"
     ok: bool = True
     saved: list[str] = field(default_factory=list)
 
@@ -426,7 +427,7 @@ def mpsgraph(monkeypatch):
 
     def judge_placement(evidence, ane_ns, gpu_ns):
         made.latencies = (evidence, ane_ns, gpu_ns)
-        return made.verdict, ["The manifest says so."]
+        return made.verdict, ["the manifest says so", "and the time"]
 
     monkeypatch.setattr(_native, "conv_available", lambda: None)
     monkeypatch.setattr(_native, "make_conv", make_conv)
@@ -456,7 +457,7 @@ def test_mpsgraph_runs_what_each_device_has(mpsgraph, capsys):
     assert "left out: conv by mpsgraph on gpu has no int8" in err
     assert "conv on gpu (mpsgraph)" in out
     assert "conv on ane (mpsgraph)" in out
-    assert "placement proven: The manifest says so." in out
+    assert "placement proven: the manifest says so; and the time" in out
 
 
 def test_int8_on_the_gpu_never_reaches_the_native_part(mpsgraph, capsys):
@@ -479,7 +480,7 @@ def test_placement_decides_the_verdict(mpsgraph, tmp_path, verdict, judged, code
     assert code in row["reasons"]
     assert row["details"]["placement"] == {
         "verdict": verdict,
-        "evidence": ["The manifest says so."],
+        "evidence": ["the manifest says so", "and the time"],
     }
     evidence, ane_ns, gpu_ns = mpsgraph.latencies
     assert evidence == "evidence"
@@ -521,16 +522,25 @@ def test_packages_are_saved_and_loaded(mpsgraph, tmp_path, capsys):
     assert mpsgraph.steps[0].saved == [str(path)]
     assert f"saved {path}; without its ANE bundle" in capsys.readouterr().out
     path.mkdir()
+    (path / "nnbt_conv.json").write_text(mpsgraph.steps[0].spec.to_json())
     made = len(mpsgraph.steps)
     assert apple(*one, "--save-package", str(tmp_path / "new")) == 2
     assert "is there already" in capsys.readouterr().err
     assert len(mpsgraph.steps) == made
     assert apple(*one, "--load-package", str(path)) == 0
     assert mpsgraph.steps[made].package == str(path)
+    assert apple(*one, "--load-package", str(path), "--layers", "9", "--shared-weights") == 2
+    err = capsys.readouterr().err
+    assert err == f"nnbt: {path} holds another chain: type --layers 3 --own-weights.\n"
+    assert apple(*one, "--load-package", str(tmp_path)) == 2
+    assert "has no readable nnbt_conv.json" in capsys.readouterr().err
     assert apple(*one, "--load-package", str(tmp_path / "none")) == 2
     assert "There is no package" in capsys.readouterr().err
-    assert apple("--load-package", str(path)) == 2
-    assert "--load-package names one chain, and these options 7" in capsys.readouterr().err
+    made = len(mpsgraph.steps)
+    assert apple("--load-package", str(path), "--no-fail") == 0
+    assert "left out: " in capsys.readouterr().err
+    assert mpsgraph.steps[made].spec.variant == "int8"
+    assert [s.package for s in mpsgraph.steps[made:]] == [str(path), None]
 
 
 # --- published results -------------------------------------------------------------------------

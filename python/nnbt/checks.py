@@ -344,7 +344,7 @@ def _placed(e: Evidence, verdicts: tuple[str, ...]) -> str | None:
     placement = e.details.get("placement")
     if placement is None or placement["verdict"] not in verdicts:
         return None
-    return f"Placement is {placement['verdict']}: {' '.join(placement['evidence'])}"
+    return f"Placement is {placement['verdict']}: {'; '.join(placement['evidence'])}."
 
 
 def _few(e: Evidence) -> str | None:

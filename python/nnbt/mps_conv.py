@@ -5,6 +5,7 @@ Everything that computes is in `nnbt._native`; `missing` says where it can't run
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,19 @@ if TYPE_CHECKING:
     from nnbt.result import Case
 
 _VARIANT_OF = {token: name for name, token in VARIANTS.items()}
+_SPEC_FILE = "nnbt_conv.json"
+"""In a saved package: the numbers of its chain."""
+_TYPED = (
+    "variant",
+    "device",
+    "batch",
+    "size",
+    "channels",
+    "layers",
+    "kernel",
+    "fill",
+    "shared_weights",
+)
 _MOST_LAYERS = 64
 _PLACEMENT_RUNS = 5
 _TINY_N = 8
@@ -40,6 +54,9 @@ def refusal(case: Case, options: Options) -> str | None:
         return reason
     if options.load_package is not None and not Path(options.load_package).is_dir():
         return f"There is no package {options.load_package}: name a folder of --save-package."
+    other = None if options.load_package is None else _other_chain(case, options.load_package)
+    if other is not None:
+        return other
     target = _package_path(case, options)
     if target is not None and target.exists():
         return f"{target} is there already: remove it, or name another folder."
@@ -47,6 +64,25 @@ def refusal(case: Case, options: Options) -> str | None:
         _spec(case).validate()
     except ValueError as error:
         return f"{str(error).capitalize()}."
+    return None
+
+
+def _other_chain(case: Case, package: str) -> str | None:
+    """What to type for the chain that a package was saved with, if that is another one."""
+    try:
+        saved = json.loads((Path(package) / _SPEC_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return f"{package} has no readable {_SPEC_FILE}: name a folder of --save-package."
+    wanted = json.loads(_spec(case).to_json())
+    options = [
+        {True: "--shared-weights", False: "--own-weights"}[bool(saved[name])]
+        if name == "shared_weights"
+        else f"--{name} {saved[name]}"
+        for name in _TYPED
+        if name in saved and saved[name] != wanted[name]
+    ]
+    if options:
+        return f"{package} holds another chain: type {' '.join(options)}."
     return None
 
 
@@ -109,14 +145,17 @@ class _Compiled:
 
     def after(self) -> tuple[tuple[str, ...], dict[str, object]]:
         """How long compiling took, and where an ANE chain ran, with the evidence."""
-        details: dict[str, object] = {"compile_s": self.whole.compile_ns * 1e-9}
+        details: dict[str, object] = {
+            "compile_s": self.whole.compile_ns * 1e-9,
+            "device_name": self.whole.device_name,
+        }
         notes: tuple[str, ...] = ()
         if self.found is not None and self.found.compared:
             details["relative_error"] = self.found.relative_error
         if self.bench.case.device == "ane":
             verdict, evidence = self._placement()
             details["placement"] = {"verdict": verdict, "evidence": evidence}
-            notes = (f"placement {verdict}: {' '.join(evidence)}",)
+            notes = (f"placement {verdict}: {'; '.join(evidence)}",)
         return notes, details
 
     def _placement(self) -> tuple[str, list[str]]:

@@ -286,11 +286,6 @@ def make_plan(options: Options) -> Plan:
                 raise
     if not cases:
         raise Unsupported(next(iter(left_out)))
-    if options.load_package is not None and len(cases) > 1:
-        raise Unsupported(
-            f"--load-package names one chain, and these options {len(cases)}: type --variant and "
-            "--device, and leave --control out."
-        )
     device = next((case.device for case in cases if case.device != "cpu"), "cpu")
     notes += (*left_out.values(), *remarks)
     return Plan(tuple(cases), device, notes, replace(options, dtypes=tokens))
