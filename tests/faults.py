@@ -368,3 +368,18 @@ def other_processes(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
 @fault("LITTLE_OVERLAP")
 def sides_that_were_rarely_busy_together(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
     with_evidence(patch, lambda e: replace(e, details={"hybrid": {"overlap": 0.5}}))
+
+
+def placed(patch: pytest.MonkeyPatch, verdict: str) -> None:
+    placement = {"verdict": verdict, "evidence": ["no ANE region"]}
+    with_evidence(patch, lambda e: replace(e, details={"placement": placement}))
+
+
+@fault("NOT_ON_ANE")
+def a_chain_that_fell_back_to_the_gpu(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    placed(patch, "not on ANE")
+
+
+@fault("PLACEMENT_UNPROVEN")
+def a_chain_whose_manifest_says_nothing(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+    placed(patch, "unproven")
