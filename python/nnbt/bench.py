@@ -76,13 +76,13 @@ class Bench:
         """
         evaluate = self.mx.eval
         outputs = self.outputs
-        kept = max(keep, k) * len(self.place.row_ranges(self.n))
+        kept = keep * len(self.place.row_ranges(self.n))
         if self.case.engine == COMPILED:
             graph = self._compiled(graph)
 
         def run() -> None:
             lazy = graph(range(self.turn, self.turn + k))
-            while outputs and len(outputs) + len(lazy) > kept:
+            while outputs and len(outputs) + len(lazy) > max(kept, len(lazy)):
                 outputs.popleft()
             evaluate(lazy)
             outputs.extend(lazy)
