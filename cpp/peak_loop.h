@@ -76,6 +76,7 @@ template <class Isa, int... i>
   const Vector a[2] = {Isa::load(a_values[0]), Isa::load(a_values[1])};
   const Vector b[2] = {Isa::load(b_values[0]), Isa::load(b_values[1])};
   typename Isa::Accumulator acc[sizeof...(i)] = {zero[i]...};
+#pragma GCC unroll 1
   for (std::int64_t n = 0; n < iterations; ++n) {
     ((acc[i] = Isa::multiply_add(acc[i], a[a_of(i)], b[b_of(i)])), ...);
   }

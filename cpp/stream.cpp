@@ -140,15 +140,17 @@ StreamStep::Part StreamStep::part_of(int thread) const {
 // Different from pass to pass, so that what the last one left differs from what it found.
 double StreamStep::scalar(std::int64_t pass) const { return 2.0 + static_cast<double>(pass % 7); }
 
-void StreamStep::pass_over(int thread, std::int64_t pass) {
-  const Part part = part_of(thread);
+void StreamStep::pass_over(int thread, const Part& part, std::int64_t pass) {
   sums_[static_cast<std::size_t>(thread)].sum += pass_(
       out_ + part.begin, x_ + part.begin, y_ + part.begin, part.end - part.begin, scalar(pass));
 }
 
 void StreamStep::run() {
   team_.run([this](int thread) {
-    for (std::int64_t pass = 0; pass < passes_; ++pass) pass_over(thread, passes_done_ + pass);
+    const Part part = part_of(thread);
+    for (std::int64_t pass = 0; pass < passes_; ++pass) {
+      pass_over(thread, part, passes_done_ + pass);
+    }
   });
   passes_done_ += passes_;
 }
@@ -230,7 +232,7 @@ std::optional<std::string> StreamStep::verify() {
   team_.run([this](int thread) {
     const Part part = part_of(thread);
     if (kernel_.writes > 0) std::fill(out_ + part.begin, out_ + part.end, kPoison);
-    pass_over(thread, passes_done_);
+    pass_over(thread, part, passes_done_);
   });
   ++passes_done_;
   if (auto fault = check_contents()) return fault;

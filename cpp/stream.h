@@ -97,7 +97,7 @@ class StreamStep final : public Step {
   [[nodiscard]] Part part_of(int thread) const;
   [[nodiscard]] double scalar(std::int64_t pass) const;
   [[nodiscard]] double expected(std::size_t i, double s) const;
-  void pass_over(int thread, std::int64_t pass);
+  void pass_over(int thread, const Part& part, std::int64_t pass);
   std::optional<std::string> check_contents();
   std::optional<std::string> check_sums(std::int64_t passes);
 

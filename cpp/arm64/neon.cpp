@@ -48,6 +48,7 @@ struct Stores {
 double run_dependent_add(std::int64_t iterations) {
   std::int64_t sum = 0;
   const std::int64_t one = iterations > 0 ? 1 : 0;
+#pragma GCC unroll 1
   for (std::int64_t n = 0; n < iterations; ++n) {
     asm volatile(".rept 16\n\tadd %0, %0, %1\n\t.endr" : "+r"(sum) : "r"(one));
   }

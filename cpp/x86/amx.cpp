@@ -121,6 +121,7 @@ void start_tiles() {
 
 double run_bfloat16(std::int64_t iterations) {
   start_tiles<Bfloat16>();
+#pragma GCC unroll 1
   for (std::int64_t n = 0; n < iterations; ++n) {
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 5, 6);
@@ -132,6 +133,7 @@ double run_bfloat16(std::int64_t iterations) {
 
 double run_int8(std::int64_t iterations) {
   start_tiles<Int8>();
+#pragma GCC unroll 1
   for (std::int64_t n = 0; n < iterations; ++n) {
     _tile_dpbssd(0, 4, 6);
     _tile_dpbssd(1, 5, 6);

@@ -60,6 +60,7 @@ template <class Isa, int... i>
   const Vector half = Isa::load(values[2]);
   const Vector d = Isa::load(values[3]);
   Vector x[sizeof...(i)] = {zero[i]...};
+#pragma GCC unroll 1
   for (std::int64_t n = 0; n < iterations; ++n) {
     ((x[i] = Isa::add(Isa::multiply(x[i], two), c)), ...);
     ((x[i] = Isa::add(Isa::multiply(x[i], half), d)), ...);
@@ -83,6 +84,7 @@ struct Stores {
 double run_dependent_add(std::int64_t iterations) {
   std::int64_t sum = 0;
   const std::int64_t one = iterations > 0 ? 1 : 0;
+#pragma GCC unroll 1
   for (std::int64_t n = 0; n < iterations; ++n) {
     asm volatile(".rept 16\n\tadd %1, %0\n\t.endr" : "+r"(sum) : "r"(one));
   }

@@ -122,8 +122,10 @@ constexpr PeakChain kChains[] = {
      &x86::kAvx512Float32},
     {"avx512_float64", "AVX-512F", "float64", "float64", "vfmadd*pd", two_512, missing_one<kAvx512>,
      &x86::kAvx512Float64},
+#ifndef NNBT_WITHOUT_AVX512_FP16
     {"avx512_float16", "AVX-512 FP16", "float16", "float16", "vfmadd*ph", two_512,
      missing_one<kFp16>, &x86::kAvx512Float16},
+#endif
     {"avx512_bfloat16", "AVX-512 BF16", "bfloat16", "float32", "vdpbf16ps", unknown,
      missing_one<kBf16>, &x86::kAvx512Bfloat16},
     {"avx512_vnni_int8", "AVX-512 VNNI", "int8", "int32", "vpdpbusd", two_512, missing_one<kVnni>,
