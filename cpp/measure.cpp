@@ -18,8 +18,8 @@ constexpr double kSettledWithin = 0.05;
 constexpr double kSettleShare = 0.1;
 constexpr std::int64_t kMaxSettleRuns = 1000;
 constexpr std::size_t kSettleWindow = 5;
-constexpr std::int64_t kAdaptiveRoom = 1 << 14;
-constexpr std::int64_t kMostRoom = 1 << 20;
+constexpr std::int64_t kAdaptiveRoom = 16'384;
+constexpr std::int64_t kMostRoom = 1'048'576;
 
 void check(const MeasureOptions& options) {
   if (options.warmup < 0 || options.runs < 0) {

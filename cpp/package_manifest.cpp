@@ -4,6 +4,7 @@
 #include <fstream>
 #include <ios>
 #include <stdexcept>
+#include <utility>
 
 #include "plist.h"
 
@@ -105,8 +106,7 @@ PackageManifest read_package_manifest_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
   if (size < 0) throw std::runtime_error("can't read " + path);
-  if (static_cast<std::size_t>(size) > kMaxFileBytes)
-    throw std::runtime_error(path + " is too large");
+  if (std::cmp_greater(size, kMaxFileBytes)) throw std::runtime_error(path + " is too large");
   std::vector<char> bytes(static_cast<std::size_t>(size));
   file.seekg(0);
   file.read(bytes.data(), size);

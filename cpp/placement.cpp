@@ -67,7 +67,7 @@ PlacementVerdict judge_placement(const PlacementEvidence& evidence, std::optiona
   }
 
   const bool has_flags = evidence.manifest && evidence.manifest->fully_placed_on_ane.has_value();
-  const bool proven = has_flags && *evidence.manifest->fully_placed_on_ane &&
+  const bool proven = has_flags && evidence.manifest->fully_placed_on_ane.value_or(false) &&
                       evidence.manifest->no_gpu_activity.value_or(false);
   if (proven) {
     verdict.placement = Placement::kProven;

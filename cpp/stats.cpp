@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <stdexcept>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct Rank {
 
 Rank interval_rank(std::size_t n, double confidence) {
   const auto count = static_cast<double>(n);
-  const double log_half_power = -count * std::log(2.0);
+  const double log_half_power = -count * std::numbers::ln2;
   // Below ten standard deviations the terms are under 1e-22: no need to add them up one by one.
   const double first = std::max(0.0, std::floor((count / 2) - (5 * std::sqrt(count))));
   double term = std::exp(std::lgamma(count + 1) - std::lgamma(first + 1) -

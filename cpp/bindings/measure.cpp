@@ -66,7 +66,7 @@ const char* stop_name(nnbt::StopReason reason) {
   return "";
 }
 
-Samples measure_step(nb::object step, const nnbt::MeasureOptions& options,
+Samples measure_step(const nb::object& step, const nnbt::MeasureOptions& options,
                      const std::optional<Progress>& on_progress) {
   std::vector<std::unique_ptr<nnbt::Probe>> probes;
   for (const nnbt::ProbeRow& row : nnbt::probe_table()) {
@@ -150,12 +150,11 @@ void add_measure(nb::module_& m) {
 
   m.def(
       "measure",
-      [](nb::object step, std::int64_t warmup, std::int64_t runs, std::int64_t min_runs,
+      [](const nb::object& step, std::int64_t warmup, std::int64_t runs, std::int64_t min_runs,
          std::int64_t max_runs, double budget_s, double min_window_s, double relative_interval,
          const std::optional<Progress>& on_progress) {
         return measure_step(
-            std::move(step),
-            {warmup, runs, min_runs, max_runs, budget_s, min_window_s, relative_interval},
+            step, {warmup, runs, min_runs, max_runs, budget_s, min_window_s, relative_interval},
             on_progress);
       },
       "step"_a.none(), nb::kw_only(), "warmup"_a = 2, "runs"_a = 0, "min_runs"_a = 5,

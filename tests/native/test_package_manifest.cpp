@@ -225,8 +225,7 @@ TEST_CASE("truncated, changed and random bytes never do worse than throw") {
   }
   for (int round = 0; round < 5'000; ++round) {
     std::string noise = round % 2 == 0 ? "bplist00" : "<plist>";
-    for (unsigned length = random() % 200; length > 0; --length)
-      noise += static_cast<char>(random());
+    for (auto length = random() % 200; length > 0; --length) noise += static_cast<char>(random());
     attempt(noise);
   }
   CHECK(parsed > 1000);  // many single changes hit text only

@@ -1,4 +1,6 @@
 #include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -65,13 +67,15 @@ TEST_CASE("a probe's window holds the timed runs and no warm-up") {
 TEST_CASE("the process probe counts the page faults of its window") {
   constexpr std::size_t kPages = 512;
   const std::vector<Reading> readings = watch(nnbt::make_process_probe(), [] {
-    constexpr std::size_t kPageBytes = 4096;
-    // Over malloc's threshold for mmap, so that these are fresh pages.
-    const auto memory = std::make_unique_for_overwrite<unsigned char[]>(kPages * kPageBytes);
-    volatile unsigned char* bytes = memory.get();
-    for (std::size_t page = 0; page < kPages; ++page) bytes[page * kPageBytes] = 1;
+    const auto page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t bytes = kPages * page_bytes;
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(memory != MAP_FAILED);
+    volatile char* touched = static_cast<char*>(memory);
+    for (std::size_t page = 0; page < kPages; ++page) touched[page * page_bytes] = 1;
+    munmap(memory, bytes);
   });
-  // Transparent huge pages may serve them all with one fault; an idle window has none.
+  // Transparent huge pages may serve them all with one fault.
   CHECK(value_of(readings, "minor_faults") >= 1);
   CHECK(value_of(readings, "major_faults") >= 0);
 }

@@ -17,6 +17,12 @@ std::vector<std::int64_t> ranks(std::size_t n) {
   return values;
 }
 
+nnbt::Interval interval_of(const std::vector<std::int64_t>& samples, double confidence = 0.95) {
+  const auto interval = nnbt::median_interval(samples, confidence);
+  if (!interval) throw std::logic_error("no interval");
+  return *interval;
+}
+
 }  // namespace
 
 TEST_CASE("median of odd, even, single and no samples") {
@@ -64,28 +70,22 @@ TEST_CASE("interval ranks for 95 % are those of the binomial distribution") {
                          Row{9, 2, 0.9609375}, Row{10, 2, 0.978515625}, Row{20, 6, 0.958610534668},
                          Row{50, 18, 0.967160862435}, Row{100, 40, 0.964799799782}}) {
     CAPTURE(row.n);
-    const auto interval = nnbt::median_interval(ranks(row.n));
-    REQUIRE(interval.has_value());
-    CHECK(interval->low_ns == row.low);
-    CHECK(interval->high_ns == static_cast<double>(row.n) + 1 - row.low);
-    CHECK(interval->coverage == doctest::Approx(row.coverage).epsilon(1e-9));
+    const nnbt::Interval interval = interval_of(ranks(row.n));
+    CHECK(interval.low_ns == row.low);
+    CHECK(interval.high_ns == static_cast<double>(row.n) + 1 - row.low);
+    CHECK(interval.coverage == doctest::Approx(row.coverage).epsilon(1e-9));
   }
 }
 
 TEST_CASE("another confidence takes other ranks") {
-  const auto narrow = nnbt::median_interval(ranks(100), 0.5);
-  const auto wide = nnbt::median_interval(ranks(100), 0.99);
-  REQUIRE(narrow.has_value());
-  REQUIRE(wide.has_value());
-  CHECK(narrow->low_ns == 47.0);
-  CHECK(wide->low_ns == 37.0);
+  CHECK(interval_of(ranks(100), 0.5).low_ns == 47.0);
+  CHECK(interval_of(ranks(100), 0.99).low_ns == 37.0);
 }
 
 TEST_CASE("a million samples: the tail that is not summed does not count") {
-  const auto interval = nnbt::median_interval(ranks(1'000'000));
-  REQUIRE(interval.has_value());
-  CHECK(interval->low_ns == 499'020.0);
-  CHECK(interval->coverage == doctest::Approx(0.95).epsilon(1e-4));
+  const nnbt::Interval interval = interval_of(ranks(1'000'000));
+  CHECK(interval.low_ns == 499'020.0);
+  CHECK(interval.coverage == doctest::Approx(0.95).epsilon(1e-4));
 }
 
 TEST_CASE("relative half-width is of the interval, over the median") {
@@ -106,9 +106,8 @@ TEST_CASE("relative half-width agrees with the interval and the median for any c
     for (std::size_t i = 0; i < n; ++i) {
       samples[i] = static_cast<std::int64_t>(1000 + (i * 7919 % 997));
     }
-    const auto interval = nnbt::median_interval(samples);
-    REQUIRE(interval.has_value());
-    const double expected = (interval->high_ns - interval->low_ns) / 2 / nnbt::median(samples);
+    const nnbt::Interval interval = interval_of(samples);
+    const double expected = (interval.high_ns - interval.low_ns) / 2 / nnbt::median(samples);
     CAPTURE(n);
     CHECK(nnbt::relative_half_width(samples) == doctest::Approx(expected));
   }
