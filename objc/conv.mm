@@ -83,8 +83,8 @@ void prefer_ane(MPSGraphCompilationDescriptor* _Nonnull options) {
 
 MPSGraphCompilationDescriptor* _Nonnull compilation_options(const ConvSpec& spec) {
   MPSGraphCompilationDescriptor* options = [MPSGraphCompilationDescriptor new];
-  options.optimizationLevel = optimization_level(spec) == 0 ? MPSGraphOptimizationLevel0
-                                                            : MPSGraphOptimizationLevel1;
+  options.optimizationLevel =
+      optimization_level(spec) == 0 ? MPSGraphOptimizationLevel0 : MPSGraphOptimizationLevel1;
   options.waitForCompilationCompletion = YES;
   if (spec.device == ConvDevice::kAne) prefer_ane(options);
   return options;
@@ -122,8 +122,7 @@ class MpsGraphConv final : public ConvStep {
   }
 
   PlacementEvidence placement() override {
-    return package_evidence(package_source(executable_, spec_),
-                            fallback_disabled_ && has_run_);
+    return package_evidence(package_source(executable_, spec_), fallback_disabled_ && has_run_);
   }
 
   std::string save_package(const std::string& directory) override {
@@ -175,8 +174,9 @@ class MpsGraphConv final : public ConvStep {
     const ConvWork work = conv_work(spec_);
     const std::size_t largest = std::max(work.input_bytes, work.output_bytes);
     if (largest > device_.maxBufferLength) {
-      return unsupported("a tensor of " + std::to_string(largest) +
-                         " bytes is over this GPU's largest buffer; use a smaller --batch or --size");
+      return unsupported(
+          "a tensor of " + std::to_string(largest) +
+          " bytes is over this GPU's largest buffer; use a smaller --batch or --size");
     }
     id<MTLBuffer> input = [device_ newBufferWithLength:work.input_bytes
                                                options:MTLResourceStorageModeShared];

@@ -88,11 +88,13 @@ int main() {
       }
     }
   }
-  for (const char* fault :
-       {"no_metal", "no_ane", "no_queue", "no_memory", "small_buffers", "compile_nil",
-        "compile_exception", "run_exception", "run_error", "no_result", "zero_output", "nan_output",
-        "no_flags", "gpu_fallback", "disk_full", "disk_full_silent", "disk_full_later",
-        "serialise_exception", "no_region", "two_regions"}) {
+  for (const char* fault : {"no_metal",          "no_ane",          "no_queue",
+                            "no_memory",         "small_buffers",   "compile_nil",
+                            "compile_exception", "run_exception",   "run_error",
+                            "no_result",         "zero_output",     "nan_output",
+                            "no_flags",          "gpu_fallback",    "disk_full",
+                            "disk_full_silent",  "disk_full_later", "serialise_exception",
+                            "no_region",         "two_regions"}) {
     require(fault_is_seen(fault, directory), std::string("nobody saw the fault ") + fault);
   }
   for (int i = 0; i < 200; ++i) {
