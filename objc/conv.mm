@@ -122,14 +122,21 @@ class MpsGraphConv final : public ConvStep {
   }
 
   PlacementEvidence placement() override {
-    return package_evidence(package_source(executable_, spec_), fallback_disabled_ && has_run_);
+    run_once();
+    return package_evidence(package_source(executable_, spec_), fallback_disabled_);
   }
 
   std::string save_package(const std::string& directory) override {
+    run_once();
     return nnbt::save_package(package_source(executable_, spec_), directory);
   }
 
  private:
+  // The ANE's regions are compiled at the first run at the latest, and a fallback shows only then.
+  void run_once() {
+    if (!has_run_) run();
+  }
+
   Failure prepare_device() {
     device_ = MTLCreateSystemDefaultDevice();
     if (device_ == nil) {

@@ -159,13 +159,12 @@ void finish(const Compiled& compiled, MPSGraphExecutableExecutionDescriptor* des
     [self release];
     return nil;
   }
-  compiled.archive = make_archive(compiled.on_ane);
   sim = new Compiled(std::move(compiled));
   return self;
 }
 - (void)dealloc {
   auto* compiled = static_cast<Compiled*>(sim);
-  if (compiled != nullptr) remove_archive(compiled->archive);
+  if (compiled != nullptr && !compiled->archive.empty()) remove_archive(compiled->archive);
   delete compiled;
   [super dealloc];
 }
@@ -206,6 +205,7 @@ void finish(const Compiled& compiled, MPSGraphExecutableExecutionDescriptor* des
   if (fault("run_exception")) refuse("told to raise");
   abort_like_mpsgraph(compiled);
   if (fault("abort")) std::abort();
+  if (compiled.archive.empty()) compiled.archive = make_archive(compiled.on_ane);
   if (fault("kill")) kill(getpid(), SIGKILL);
   if (fault("print")) printf("a framework prints this\n"), fflush(stdout);
   compute(compiled, [inputs objectAtIndex:0], [results objectAtIndex:0]);
