@@ -88,9 +88,11 @@ class ConvStep : public Step {
   virtual std::string device_name() const = 0;
   // The bytes of the last result in the spec's layout; valid until the next run.
   virtual std::span<const std::byte> output() const = 0;
-  // Serialises to a temporary package and reads its manifest. Not to be called inside a timed run.
+  // Serialises to a temporary package and reads its manifest; runs once if nothing ran yet. Not to
+  // be called inside a timed run.
   virtual PlacementEvidence placement() = 0;
-  // Writes a self-contained package directory: serialised beside the target, verified, renamed.
+  // Writes a self-contained package directory: serialised beside the target, verified, renamed;
+  // runs once if nothing ran yet, since MPSGraph may compile the ANE's part that late.
   // Returns what couldn't be added (a sentence), empty when complete. Throws Unsupported where the
   // target exists or can't be written.
   virtual std::string save_package(const std::string& directory) = 0;

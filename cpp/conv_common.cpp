@@ -134,9 +134,8 @@ std::string to_json(const ConvSpec& spec) {
        << kDeviceNames.name(spec.device) << "\", \"batch\": " << spec.batch
        << ", \"size\": " << spec.size << ", \"channels\": " << spec.channels
        << ", \"layers\": " << spec.layers << ", \"kernel\": " << spec.kernel << ", \"fill\": \""
-       << kFillNames.name(spec.fill) << "\", \"padding\": \""
-       << kPaddingNames.name(spec.padding) << "\", \"layout\": \""
-       << kLayoutNames.name(spec.layout)
+       << kFillNames.name(spec.fill) << "\", \"padding\": \"" << kPaddingNames.name(spec.padding)
+       << "\", \"layout\": \"" << kLayoutNames.name(spec.layout)
        << "\", \"shared_weights\": " << (spec.shared_weights ? "true" : "false")
        << ", \"optimization_level\": " << optimization_level(spec)
        << ", \"enqueue\": " << spec.enqueue << ", \"seed\": " << spec.seed << "}";

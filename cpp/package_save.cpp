@@ -53,7 +53,8 @@ PackageManifest verified(const fs::path& package) {
   try {
     result = read_package_manifest_file(manifest.string());
   } catch (const std::exception& problem) {
-    throw std::runtime_error(std::string("its manifest.plist is unusable (") + problem.what() + ")");
+    throw std::runtime_error(std::string("its manifest.plist is unusable (") + problem.what() +
+                             ")");
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(package, error)) {
     if (entry.path().extension() == ".mpsgraph" && entry.file_size(error) > 0) return result;

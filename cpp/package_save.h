@@ -1,5 +1,5 @@
-// Saves compiled graphs as .mpsgraphpackage directories: written beside the target, verified, renamed,
-// so that nobody ever sees half a package. Portable; the caller serialises.
+// Saves compiled graphs as .mpsgraphpackage directories: written beside the target, verified,
+// renamed, so that nobody ever sees half a package. Portable; the caller serialises.
 #pragma once
 
 #include <functional>
@@ -32,9 +32,9 @@ PlacementEvidence package_evidence(const PackageSource& source, bool fallback_di
 // Throws Unsupported unless `directory` holds a package that MPSGraph wrote whole.
 void require_package(const std::string& directory);
 
-// Writes the package to `directory` and adds ane_bundle/ and nnbt_conv.json. Returns what is missing
-// (a sentence) or an empty string. Throws Unsupported where the target exists, can't be written or
-// came out incomplete; then nothing is left behind.
+// Writes the package to `directory` and adds ane_bundle/ and nnbt_conv.json. Returns what is
+// missing (a sentence) or an empty string. Throws Unsupported where the target exists, can't be
+// written or came out incomplete; then nothing is left behind.
 std::string save_package(const PackageSource& source, const std::string& directory);
 
 }  // namespace nnbt

@@ -83,8 +83,8 @@ void prefer_ane(MPSGraphCompilationDescriptor* _Nonnull options) {
 
 MPSGraphCompilationDescriptor* _Nonnull compilation_options(const ConvSpec& spec) {
   MPSGraphCompilationDescriptor* options = [MPSGraphCompilationDescriptor new];
-  options.optimizationLevel = optimization_level(spec) == 0 ? MPSGraphOptimizationLevel0
-                                                            : MPSGraphOptimizationLevel1;
+  options.optimizationLevel =
+      optimization_level(spec) == 0 ? MPSGraphOptimizationLevel0 : MPSGraphOptimizationLevel1;
   options.waitForCompilationCompletion = YES;
   if (spec.device == ConvDevice::kAne) prefer_ane(options);
   return options;
@@ -122,15 +122,21 @@ class MpsGraphConv final : public ConvStep {
   }
 
   PlacementEvidence placement() override {
-    return package_evidence(package_source(executable_, spec_),
-                            fallback_disabled_ && has_run_);
+    run_once();
+    return package_evidence(package_source(executable_, spec_), fallback_disabled_);
   }
 
   std::string save_package(const std::string& directory) override {
+    run_once();
     return nnbt::save_package(package_source(executable_, spec_), directory);
   }
 
  private:
+  // The ANE's regions are compiled at the first run at the latest, and a fallback shows only then.
+  void run_once() {
+    if (!has_run_) run();
+  }
+
   Failure prepare_device() {
     device_ = MTLCreateSystemDefaultDevice();
     if (device_ == nil) {
@@ -175,8 +181,9 @@ class MpsGraphConv final : public ConvStep {
     const ConvWork work = conv_work(spec_);
     const std::size_t largest = std::max(work.input_bytes, work.output_bytes);
     if (largest > device_.maxBufferLength) {
-      return unsupported("a tensor of " + std::to_string(largest) +
-                         " bytes is over this GPU's largest buffer; use a smaller --batch or --size");
+      return unsupported(
+          "a tensor of " + std::to_string(largest) +
+          " bytes is over this GPU's largest buffer; use a smaller --batch or --size");
     }
     id<MTLBuffer> input = [device_ newBufferWithLength:work.input_bytes
                                                options:MTLResourceStorageModeShared];

@@ -30,8 +30,8 @@ class ChainBuilder {
                      dataLayout:channels_first ? MPSGraphTensorNamedDataLayoutNCHW
                                                : MPSGraphTensorNamedDataLayoutNHWC
                   weightsLayout:MPSGraphTensorNamedDataLayoutOIHW];
-    // Scale and zero point in the types of the tensors they belong to: the header asks for it, and a
-    // stray float32 constant keeps a graph off the ANE.
+    // Scale and zero point in the types of the tensors they belong to: the header asks for it, and
+    // a stray float32 constant keeps a graph off the ANE.
     if (spec.variant == ConvVariant::kQdq) {
       const double step = conv_scales(spec).activation;
       scale_ = [graph_ constantWithScalar:step dataType:MPSDataTypeFloat16];
@@ -55,10 +55,10 @@ class ChainBuilder {
   MPSGraphTensor* _Nonnull weights(std::int64_t layer) {
     const std::vector<std::byte> bytes = conv_weights(spec_, layer);
     const bool half = conv_weight_element_bytes(spec_.variant) == 2;
-    return [graph_ constantWithData:[NSData dataWithBytes:bytes.data() length:bytes.size()]
-                              shape:shape_of({spec_.channels, spec_.channels, spec_.kernel,
-                                              spec_.kernel})
-                           dataType:half ? MPSDataTypeFloat16 : MPSDataTypeInt8];
+    return [graph_
+        constantWithData:[NSData dataWithBytes:bytes.data() length:bytes.size()]
+                   shape:shape_of({spec_.channels, spec_.channels, spec_.kernel, spec_.kernel})
+                dataType:half ? MPSDataTypeFloat16 : MPSDataTypeInt8];
   }
 
   MPSGraphTensor* _Nonnull convolve(MPSGraphTensor* _Nonnull source,

@@ -33,8 +33,7 @@ class ThermalProbe final : public Probe {
 };
 
 constexpr std::array<ProbeRow, 1> kProbes{{
-    {"thermal",
-     "thermal state from 0 (nominal) to 3 (critical) and low power mode (NSProcessInfo)",
+    {"thermal", "thermal state from 0 (nominal) to 3 (critical) and low power mode (NSProcessInfo)",
      []() -> std::unique_ptr<Probe> { return std::make_unique<ThermalProbe>(); }},
 }};
 

@@ -1,6 +1,6 @@
 // Everything undocumented that objc/ calls, declared as protocols: no private class or symbol is
-// linked, and every selector is asked for with respondsToSelector: before it's sent. The conformance
-// check compares the selectors in the built library with this file.
+// linked, and every selector is asked for with respondsToSelector: before it's sent. The
+// conformance check compares the selectors in the built library with this file.
 #pragma once
 
 #import <Foundation/Foundation.h>

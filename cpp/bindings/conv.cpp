@@ -164,7 +164,8 @@ void add_placement(nb::module_& m) {
         "Reads a manifest.plist, XML or binary. ValueError: malformed; RuntimeError: unreadable.");
 
   nb::class_<PlacementEvidence>(m, "PlacementEvidence", "What is known about where a graph ran.")
-      .def_prop_ro("device", [](const PlacementEvidence& e) { return nnbt::kDeviceNames.name(e.device); })
+      .def_prop_ro("device",
+                   [](const PlacementEvidence& e) { return nnbt::kDeviceNames.name(e.device); })
       .def_ro("manifest", &PlacementEvidence::manifest)
       .def_ro("manifest_problem", &PlacementEvidence::manifest_problem)
       .def_ro("ane_region_files", &PlacementEvidence::ane_region_files)

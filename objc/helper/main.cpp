@@ -2,7 +2,8 @@
 // risky variants run here and the caller maps the exit to a status.
 //
 // Reads one JSON object from standard input, writes one JSON document to standard output. Whatever
-// frameworks print goes to standard error. Exit status 0: a document was written, also for refusals.
+// frameworks print goes to standard error. Exit status 0: a document was written, also for
+// refusals.
 #include <unistd.h>
 
 #include <cmath>
@@ -42,7 +43,8 @@ const char* boolean(bool value) { return value ? "true" : "false"; }
 
 void write_check(std::ostream& out, const ConvCheck& check) {
   out << ", \"check\": {\"ok\": " << boolean(check.ok) << ", \"compared\": " << check.compared
-      << ", \"relative_error\": " << (std::isfinite(check.relative_error) ? check.relative_error : -1)
+      << ", \"relative_error\": "
+      << (std::isfinite(check.relative_error) ? check.relative_error : -1)
       << ", \"zero_fraction\": " << check.zero_fraction << ", \"non_finite\": " << check.non_finite
       << ", \"detail\": " << quoted(check.detail) << "}";
 }
@@ -83,7 +85,8 @@ std::string measured(const HelperRequest& request) {
 }
 
 std::string refused(const char* status, const std::exception& problem) {
-  return std::string("{\"status\": \"") + status + "\", \"message\": " + quoted(problem.what()) + "}";
+  return std::string("{\"status\": \"") + status + "\", \"message\": " + quoted(problem.what()) +
+         "}";
 }
 
 std::string answer(const std::string& text) {

@@ -109,12 +109,9 @@ const std::map<std::string, Key>& keys() {
           r.spec.optimization_level = static_cast<int>(whole(v.number));
         }}},
       {"seed",
-       {false,
-        [](HelperRequest& r, const Value& v) {
-          r.spec.seed = static_cast<std::uint64_t>(whole(v.number));
-        }}},
-      {"placement",
-       {false, [](HelperRequest& r, const Value& v) { r.placement = v.number != 0; }}},
+       {false, [](HelperRequest& r,
+                  const Value& v) { r.spec.seed = static_cast<std::uint64_t>(whole(v.number)); }}},
+      {"placement", {false, [](HelperRequest& r, const Value& v) { r.placement = v.number != 0; }}},
   };
   return table;
 }

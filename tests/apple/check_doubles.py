@@ -296,6 +296,13 @@ def test_a_package_is_saved_whole_and_runs_again(tmp_path, variant):
     assert loaded.output() == step.output()
 
 
+def test_a_package_saved_before_any_run_is_whole_too(tmp_path):
+    step = native.make_conv(spec())
+    assert step.save_package(str(tmp_path / "p")) == ""
+    assert (tmp_path / "p" / "ane_bundle").is_dir()
+    assert native.judge_placement(native.make_conv(spec()).placement())[0] == "proven"
+
+
 def test_packages_of_the_gpu_have_no_ane_bundle(tmp_path):
     target = tmp_path / "chain.mpsgraphpackage"
     assert made(device="gpu").save_package(str(target)) == ""
@@ -304,7 +311,7 @@ def test_packages_of_the_gpu_have_no_ane_bundle(tmp_path):
 
 @pytest.mark.parametrize(
     ("names", "note"),
-    [("no_region", "no compiled Neural Engine region"), ("two_regions", "2 regions: the graph was")],
+    [("no_region", "no compiled Neural Engine region"), ("two_regions", "2 regions: the graph")],
 )
 def test_what_a_package_lacks_is_said(tmp_path, fault, names, note):
     fault(names)

@@ -26,12 +26,14 @@ set(with_arc ${gnustep} -fobjc-runtime=objfw-0.8 -fobjc-arc -fobjc-arc-exception
 # Doubles can't be ARC: classes may be implemented in GCC's own ABI only.
 add_library(apple_doubles OBJECT ${here}/doubles/metal.mm ${here}/doubles/mpsgraph.mm
   ${here}/doubles/executable.mm ${here}/doubles/graph_state.cpp ${here}/doubles/package_files.cpp
-  ${here}/linux/runtime.m)
+  ${here}/doubles/sysctl.cpp ${here}/linux/runtime.m)
+target_include_directories(apple_doubles PRIVATE ${here}/linux/system)
+target_include_directories(nnbt_core PRIVATE ${here}/linux/system)
 target_compile_options(apple_doubles PRIVATE
   "$<$<COMPILE_LANGUAGE:OBJC,OBJCXX>:${gnustep};-fobjc-runtime=gcc;-Wno-everything>")
 # _Float16 and the hidden symbols need the same compiler for the C++ part.
 set_source_files_properties(${here}/doubles/graph_state.cpp ${here}/doubles/package_files.cpp
-  PROPERTIES LANGUAGE OBJCXX COMPILE_OPTIONS "-xc++;-std=c++20")
+  ${here}/doubles/sysctl.cpp PROPERTIES LANGUAGE OBJCXX COMPILE_OPTIONS "-xc++;-std=c++20")
 
 file(GLOB objc_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/objc/*.mm)
 target_sources(nnbt_core PRIVATE ${objc_sources})
@@ -47,5 +49,7 @@ target_include_directories(nnbt_helper PRIVATE ${PROJECT_SOURCE_DIR}/objc)
 target_compile_options(nnbt_helper PRIVATE "$<$<COMPILE_LANGUAGE:OBJCXX>:${with_arc}>")
 target_link_libraries(nnbt_helper PRIVATE nnbt_core)
 
-add_executable(nnbt_doubles_driver ${here}/driver.cpp $<TARGET_OBJECTS:apple_doubles>)
+add_executable(nnbt_doubles_driver ${here}/driver.cpp objc/ios/rows.cpp objc/swift/nnbt_conv.cpp
+  $<TARGET_OBJECTS:apple_doubles>)
+target_include_directories(nnbt_doubles_driver PRIVATE ${PROJECT_SOURCE_DIR}/objc)
 target_link_libraries(nnbt_doubles_driver PRIVATE nnbt_core)

@@ -12,6 +12,8 @@
 #include "conv.h"
 #include "conv_check.h"
 #include "conv_names.h"
+#include "ios/rows.h"
+#include "swift/nnbt_conv.h"
 #include "unsupported.h"
 
 extern "C" long nnbt_doubles_live_objects();
@@ -71,6 +73,33 @@ bool fault_is_seen(const char* name, const std::filesystem::path& directory) {
   return seen;
 }
 
+// The lines of the iOS app: a row for each variant and device, and a refusal for int8 on the GPU.
+void show_rows() {
+  int right = 0;
+  int refused = 0;
+  const ConvSpec shape = small(ConvVariant::kFp16, ConvDevice::kGpu);
+  MeasureOptions options;
+  options.runs = 3;
+  measure_rows(shape, options, [&](const std::string& line) {
+    right += line.find(" TOPS") != std::string::npos && line.find("right") != std::string::npos;
+    refused += line.starts_with("int8  gpu") && line.find("--device ane") != std::string::npos;
+  });
+  require(right == 7 && refused == 1, "the rows of the iOS app");
+}
+
+void call_from_c() {
+  nnbt_conv_request request = nnbt_conv_standard();
+  require(request.layers == 20 && request.channels == 128, "the standard workload");
+  request = {1, 5, 3, 2, 3, 4, "qdq", "ane"};
+  nnbt_conv_result result;
+  require(nnbt_conv_measure(&request, &result) == 1, result.sentence);
+  require(result.right == 1 && result.runs == 4 && result.median_ns > 0, "the C caller's result");
+  require(std::string(result.placement) == "proven", "the C caller's placement");
+  request.device = nullptr;
+  require(nnbt_conv_measure(&request, &result) == 0, "a device that is null");
+  require(std::string(result.sentence) == "device is one of gpu, ane", result.sentence);
+}
+
 }  // namespace
 
 int main() {
@@ -88,16 +117,20 @@ int main() {
       }
     }
   }
-  for (const char* fault :
-       {"no_metal", "no_ane", "no_queue", "no_memory", "small_buffers", "compile_nil",
-        "compile_exception", "run_exception", "run_error", "no_result", "zero_output", "nan_output",
-        "no_flags", "gpu_fallback", "disk_full", "disk_full_silent", "disk_full_later",
-        "serialise_exception", "no_region", "two_regions"}) {
+  for (const char* fault : {"no_metal",          "no_ane",          "no_queue",
+                            "no_memory",         "small_buffers",   "compile_nil",
+                            "compile_exception", "run_exception",   "run_error",
+                            "no_result",         "zero_output",     "nan_output",
+                            "no_flags",          "gpu_fallback",    "disk_full",
+                            "disk_full_silent",  "disk_full_later", "serialise_exception",
+                            "no_region",         "two_regions"}) {
     require(fault_is_seen(fault, directory), std::string("nobody saw the fault ") + fault);
   }
   for (int i = 0; i < 200; ++i) {
     make_conv(small(ConvVariant::kQdq, ConvDevice::kGpu))->run();
   }
+  show_rows();
+  call_from_c();
   std::filesystem::remove_all(directory);
   require(nnbt_doubles_live_objects() == 0, "objects are still alive");
   std::cout << "driver: every variant right, every fault seen, no object alive\n";

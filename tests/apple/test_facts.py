@@ -52,7 +52,7 @@ def test_a_right_declaration_passes(problems, cast):
         ({"owner": "MPSGraphTensor"}, "not in the SDK"),
         ({"name": "+castTensor:toType:name:"}, "not in the SDK"),
         ({"arguments": ("object", "enum")}, "the SDK has"),
-        ({"arguments": ("object", "object", "object")}, "object here, uint in the SDK"),
+        ({"arguments": ("object", "object", "object")}, "object here, int64 in the SDK"),
         ({"arguments": ("block", "enum", "object")}, "block here"),
         ({"result": "void"}, "void here"),
     ],

@@ -27,28 +27,28 @@ struct Options {
 struct Execution {
   BOOL wait = NO;
   bool fallback_disabled = false;
-  void *handler = nullptr;
+  void* handler = nullptr;
 };
 
-bool placed_on_ane(MPSGraphCompilationDescriptor *descriptor) {
-  const auto *options = static_cast<const Options *>(descriptor->sim);
+bool placed_on_ane(MPSGraphCompilationDescriptor* descriptor) {
+  const auto* options = static_cast<const Options*>(descriptor->sim);
   return options->level > 0 && options->prefers_ane && !fault("gpu_fallback");
 }
 
 // What MPSGraph does with an int8 convolution on the GPU: an assertion that nobody can catch.
-void abort_like_mpsgraph(const Compiled &compiled) {
+void abort_like_mpsgraph(const Compiled& compiled) {
   if (!compiled.on_ane && has_int8_convolution(compiled.graph)) std::abort();
 }
 
-MPSGraphExecutable *executable_of(Compiled compiled) {
+MPSGraphExecutable* executable_of(Compiled compiled) {
   compiled.archive = make_archive(compiled.on_ane);
-  MPSGraphExecutable *executable = [[MPSGraphExecutable alloc] init];
+  MPSGraphExecutable* executable = [[MPSGraphExecutable alloc] init];
   executable->sim = new Compiled(std::move(compiled));
   return executable;
 }
 
-NSError *run_error(const Compiled &compiled, const Execution &execution) {
-  NSString *text = nil;
+NSError* run_error(const Compiled& compiled, const Execution& execution) {
+  NSString* text = nil;
   if (fault("run_error")) text = @"the device was lost";
   if (execution.fallback_disabled && !compiled.on_ane && fault("fallback_is_error")) {
     text = @"ANE fallback is disabled";
@@ -60,10 +60,10 @@ NSError *run_error(const Compiled &compiled, const Execution &execution) {
                                                               forKey:NSLocalizedDescriptionKey]];
 }
 
-void compute(const Compiled &compiled, MPSGraphTensorData *in, MPSGraphTensorData *out) {
-  const auto *source = static_cast<TensorData *>(in->sim);
-  const auto *target = static_cast<TensorData *>(out->sim);
-  const Graph &graph = compiled.graph;
+void compute(const Compiled& compiled, MPSGraphTensorData* in, MPSGraphTensorData* out) {
+  const auto* source = static_cast<TensorData*>(in->sim);
+  const auto* target = static_cast<TensorData*>(out->sim);
+  const Graph& graph = compiled.graph;
   if (!(source->shaped == ShapedType{graph.input->shape, graph.input->type}) ||
       !(target->shaped == ShapedType{graph.output->shape, graph.output->type})) {
     refuse("an input or result has another shape or type than its tensor");
@@ -75,15 +75,15 @@ void compute(const Compiled &compiled, MPSGraphTensorData *in, MPSGraphTensorDat
   encode(values, target->shaped.type, [target->buffer contents]);
 }
 
-void finish(const Compiled &compiled, MPSGraphExecutableExecutionDescriptor *descriptor,
-            NSArray *results) {
-  const auto *execution = static_cast<Execution *>(descriptor->sim);
+void finish(const Compiled& compiled, MPSGraphExecutableExecutionDescriptor* descriptor,
+            NSArray* results) {
+  const auto* execution = static_cast<Execution*>(descriptor->sim);
   if (execution->handler == nullptr) return;
   // On another thread, like the framework's own.
   auto handler = (MPSGraphExecutableCompletionHandler)execution->handler;
-  NSError *error = run_error(compiled, *execution);
+  NSError* error = run_error(compiled, *execution);
   std::thread([&] {
-    NSAutoreleasePool *pool = [NSAutoreleasePool new];
+    NSAutoreleasePool* pool = [NSAutoreleasePool new];
     handler(results, error);
     [pool drain];
   }).join();
@@ -97,7 +97,7 @@ void finish(const Compiled &compiled, MPSGraphExecutableExecutionDescriptor *des
   return self;
 }
 - (void)dealloc {
-  delete static_cast<Options *>(sim);
+  delete static_cast<Options*>(sim);
   [super dealloc];
 }
 - (BOOL)respondsToSelector:(SEL)selector {
@@ -105,17 +105,16 @@ void finish(const Compiled &compiled, MPSGraphExecutableExecutionDescriptor *des
   return [super respondsToSelector:selector];
 }
 - (void)setOptimizationLevel:(MPSGraphOptimization)level {
-  static_cast<Options *>(sim)->level = level;
+  static_cast<Options*>(sim)->level = level;
 }
 - (void)setOptimizationProfile:(MPSGraphOptimizationProfile)profile {
-  static_cast<Options *>(sim)->prefers_ane =
-      profile == MPSGraphOptimizationProfilePowerEfficiency;
+  static_cast<Options*>(sim)->prefers_ane = profile == MPSGraphOptimizationProfilePowerEfficiency;
 }
 - (void)setWaitForCompilationCompletion:(BOOL)wait {
   (void)wait;
 }
 - (void)setPreferredDevice:(unsigned long long)device {
-  static_cast<Options *>(sim)->prefers_ane = device == 2;
+  static_cast<Options*>(sim)->prefers_ane = device == 2;
 }
 @end
 
@@ -125,7 +124,7 @@ void finish(const Compiled &compiled, MPSGraphExecutableExecutionDescriptor *des
   return self;
 }
 - (void)dealloc {
-  auto *execution = static_cast<Execution *>(sim);
+  auto* execution = static_cast<Execution*>(sim);
   if (execution->handler != nullptr) Block_release(execution->handler);
   delete execution;
   [super dealloc];
@@ -135,13 +134,13 @@ void finish(const Compiled &compiled, MPSGraphExecutableExecutionDescriptor *des
   return [super respondsToSelector:selector];
 }
 - (void)setWaitUntilCompleted:(BOOL)wait {
-  static_cast<Execution *>(sim)->wait = wait;
+  static_cast<Execution*>(sim)->wait = wait;
 }
 - (void)setCompletionHandler:(MPSGraphExecutableCompletionHandler)handler {
-  static_cast<Execution *>(sim)->handler = _Block_copy((const void *)handler);
+  static_cast<Execution*>(sim)->handler = _Block_copy((const void*)handler);
 }
 - (void)setDisableANEFallback:(BOOL)disable {
-  static_cast<Execution *>(sim)->fallback_disabled = disable;
+  static_cast<Execution*>(sim)->fallback_disabled = disable;
 }
 @end
 
@@ -152,71 +151,72 @@ void finish(const Compiled &compiled, MPSGraphExecutableExecutionDescriptor *des
 @end
 
 @implementation MPSGraphExecutable
-- (instancetype)initWithMPSGraphPackageAtURL:(NSURL *)url
-                       compilationDescriptor:(MPSGraphCompilationDescriptor *)descriptor {
+- (instancetype)initWithMPSGraphPackageAtURL:(NSURL*)url
+                       compilationDescriptor:(MPSGraphCompilationDescriptor*)descriptor {
   if (!(self = [super init])) return nil;
   Compiled compiled{read_package([[url path] UTF8String]), placed_on_ane(descriptor), {}};
   if (compiled.graph.output == nullptr) {
     [self release];
     return nil;
   }
-  compiled.archive = make_archive(compiled.on_ane);
   sim = new Compiled(std::move(compiled));
   return self;
 }
 - (void)dealloc {
-  auto *compiled = static_cast<Compiled *>(sim);
-  if (compiled != nullptr) remove_archive(compiled->archive);
+  auto* compiled = static_cast<Compiled*>(sim);
+  if (compiled != nullptr && !compiled->archive.empty()) remove_archive(compiled->archive);
   delete compiled;
   [super dealloc];
 }
-- (NSString *)modelFileArchivePath {
+- (NSString*)modelFileArchivePath {
   if (fault("no_archive_key")) {
     [NSException raise:NSUndefinedKeyException format:@"not key value coding-compliant"];
   }
-  return [NSString stringWithUTF8String:static_cast<Compiled *>(sim)->archive.c_str()];
+  return [NSString stringWithUTF8String:static_cast<Compiled*>(sim)->archive.c_str()];
 }
-- (void)specializeWithDevice:(MPSGraphDevice *)device
-                  inputTypes:(NSArray<MPSGraphType *> *)inputTypes
-       compilationDescriptor:(MPSGraphCompilationDescriptor *)descriptor {
+- (void)specializeWithDevice:(MPSGraphDevice*)device
+                  inputTypes:(NSArray<MPSGraphType*>*)inputTypes
+       compilationDescriptor:(MPSGraphCompilationDescriptor*)descriptor {
   (void)device, (void)descriptor;
-  const auto *type = static_cast<ShapedType *>([inputTypes objectAtIndex:0]->sim);
-  const Node &input = *static_cast<Compiled *>(sim)->graph.input;
-  if (!(*type == ShapedType{input.shape, input.type})) refuse("the input type of a package differs");
+  const auto* type = static_cast<ShapedType*>([inputTypes objectAtIndex:0]->sim);
+  const Node& input = *static_cast<Compiled*>(sim)->graph.input;
+  if (!(*type == ShapedType{input.shape, input.type}))
+    refuse("the input type of a package differs");
 }
-- (NSArray<MPSGraphTensorData *> *)
-    runWithMTLCommandQueue:(id<MTLCommandQueue>)queue
-               inputsArray:(NSArray<MPSGraphTensorData *> *)inputs
-              resultsArray:(NSArray<MPSGraphTensorData *> *)results
-       executionDescriptor:(MPSGraphExecutableExecutionDescriptor *)descriptor {
-  if (!static_cast<Execution *>(descriptor->sim)->wait) refuse("a blocking run must wait");
+- (NSArray<MPSGraphTensorData*>*)runWithMTLCommandQueue:(id<MTLCommandQueue>)queue
+                                            inputsArray:(NSArray<MPSGraphTensorData*>*)inputs
+                                           resultsArray:(NSArray<MPSGraphTensorData*>*)results
+                                    executionDescriptor:
+                                        (MPSGraphExecutableExecutionDescriptor*)descriptor {
+  if (!static_cast<Execution*>(descriptor->sim)->wait) refuse("a blocking run must wait");
   return [self runAsyncWithMTLCommandQueue:queue
                                inputsArray:inputs
                               resultsArray:results
                        executionDescriptor:descriptor];
 }
-- (NSArray<MPSGraphTensorData *> *)
-    runAsyncWithMTLCommandQueue:(id<MTLCommandQueue>)queue
-                    inputsArray:(NSArray<MPSGraphTensorData *> *)inputs
-                   resultsArray:(NSArray<MPSGraphTensorData *> *)results
-            executionDescriptor:(MPSGraphExecutableExecutionDescriptor *)descriptor {
-  const Compiled &compiled = *static_cast<Compiled *>(sim);
+- (NSArray<MPSGraphTensorData*>*)runAsyncWithMTLCommandQueue:(id<MTLCommandQueue>)queue
+                                                 inputsArray:(NSArray<MPSGraphTensorData*>*)inputs
+                                                resultsArray:(NSArray<MPSGraphTensorData*>*)results
+                                         executionDescriptor:
+                                             (MPSGraphExecutableExecutionDescriptor*)descriptor {
+  const Compiled& compiled = *static_cast<Compiled*>(sim);
   if (queue == nil) refuse("no command queue");
   if ([inputs count] != 1 || [results count] != 1) refuse("wrong number of inputs or results");
   if (fault("run_exception")) refuse("told to raise");
   abort_like_mpsgraph(compiled);
   if (fault("abort")) std::abort();
+  if (compiled.archive.empty()) compiled.archive = make_archive(compiled.on_ane);
   if (fault("kill")) kill(getpid(), SIGKILL);
   if (fault("print")) printf("a framework prints this\n"), fflush(stdout);
   compute(compiled, [inputs objectAtIndex:0], [results objectAtIndex:0]);
   finish(compiled, descriptor, results);
   return fault("no_result") ? [NSArray array] : results;
 }
-- (void)serializeToMPSGraphPackageAtURL:(NSURL *)url
-                             descriptor:(MPSGraphExecutableSerializationDescriptor *)descriptor {
+- (void)serializeToMPSGraphPackageAtURL:(NSURL*)url
+                             descriptor:(MPSGraphExecutableSerializationDescriptor*)descriptor {
   (void)descriptor;
   if (fault("serialise_exception")) refuse("told to raise");
-  write_package(*static_cast<Compiled *>(sim), [[url path] UTF8String]);
+  write_package(*static_cast<Compiled*>(sim), [[url path] UTF8String]);
 }
 @end
 
@@ -224,16 +224,17 @@ void finish(const Compiled &compiled, MPSGraphExecutableExecutionDescriptor *des
 + (instancetype)new {
   return [[self alloc] init];
 }
-- (MPSGraphExecutable *)compileWithDevice:(MPSGraphDevice *)device
-                                    feeds:(NSDictionary *)feeds
-                            targetTensors:(NSArray<MPSGraphTensor *> *)targets
-                         targetOperations:(NSArray<MPSGraphOperation *> *)operations
-                    compilationDescriptor:(MPSGraphCompilationDescriptor *)descriptor {
+- (MPSGraphExecutable*)compileWithDevice:(MPSGraphDevice*)device
+                                   feeds:(NSDictionary*)feeds
+                           targetTensors:(NSArray<MPSGraphTensor*>*)targets
+                        targetOperations:(NSArray<MPSGraphOperation*>*)operations
+                   compilationDescriptor:(MPSGraphCompilationDescriptor*)descriptor {
   (void)device, (void)operations;
   if (fault("compile_nil")) return nil;
   if (fault("compile_exception")) refuse("told to raise");
-  MPSGraphTensor *input = [[feeds allKeys] objectAtIndex:0];
-  const auto *type = static_cast<ShapedType *>(((MPSGraphShapedType *)[feeds objectForKey:input])->sim);
+  MPSGraphTensor* input = [[feeds allKeys] objectAtIndex:0];
+  const auto* type =
+      static_cast<ShapedType*>(((MPSGraphShapedType*)[feeds objectForKey:input])->sim);
   if (!(*type == ShapedType{node_of(input)->shape, node_of(input)->type})) {
     refuse("a feed has another type than its placeholder");
   }

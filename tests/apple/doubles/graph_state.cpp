@@ -97,7 +97,9 @@ using Memo = std::map<const Node*, Values>;
 const Values& value_of(const Node& node, Memo& memo) {
   if (const auto found = memo.find(&node); found != memo.end()) return found->second;
   for (const NodeRef& input : node.inputs) value_of(*input, memo);
-  const auto operand = [&](std::size_t i) -> const Values& { return memo.at(node.inputs[i].get()); };
+  const auto operand = [&](std::size_t i) -> const Values& {
+    return memo.at(node.inputs[i].get());
+  };
   Values out;
   switch (node.op) {
     case Op::kPlaceholder:

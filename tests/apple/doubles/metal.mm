@@ -10,7 +10,7 @@
 
 @interface DoubleBuffer : NSObject <MTLBuffer> {
  @public
-  std::vector<char> *memory;
+  std::vector<char>* memory;
 }
 @end
 @interface DoubleQueue : NSObject <MTLCommandQueue>
@@ -31,7 +31,7 @@
 - (NSUInteger)length {
   return memory->size();
 }
-- (void *)contents {
+- (void*)contents {
   return memory->data();
 }
 @end
@@ -56,7 +56,7 @@
   doubles::count_object(-1);
   [super dealloc];
 }
-- (NSString *)name {
+- (NSString*)name {
   return @"Double of an Apple GPU";
 }
 - (NSUInteger)maxBufferLength {
@@ -68,7 +68,7 @@
 - (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options {
   (void)options;
   if (doubles::fault("no_memory")) return nil;
-  DoubleBuffer *buffer = [DoubleBuffer new];
+  DoubleBuffer* buffer = [DoubleBuffer new];
   buffer->memory = new std::vector<char>(length);
   return buffer;
 }

@@ -11,7 +11,7 @@ namespace doubles {
 struct ShapedType {
   Shape shape;
   Type type;
-  bool operator==(const ShapedType &) const = default;
+  bool operator==(const ShapedType&) const = default;
 };
 struct TensorData {
   id<MTLBuffer> buffer;
@@ -19,9 +19,9 @@ struct TensorData {
 };
 
 // Raises NSInvalidArgumentException, as MPSGraph does for many mistakes.
-void refuse(const char *what);
+void refuse(const char* what);
 
-Shape shape_of(NSArray *sizes);
-const NodeRef &node_of(MPSGraphTensor *tensor);
+Shape shape_of(NSArray* sizes);
+const NodeRef& node_of(MPSGraphTensor* tensor);
 
 }  // namespace doubles

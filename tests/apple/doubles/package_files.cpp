@@ -11,12 +11,12 @@ namespace {
 namespace fs = std::filesystem;
 
 // Packages name graphs by their index here: they are readable in the process that wrote them.
-std::vector<Graph> &saved_graphs() {
+std::vector<Graph>& saved_graphs() {
   static std::vector<Graph> graphs;
   return graphs;
 }
 
-void write(const fs::path &path, const std::string &text) {
+void write(const fs::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
@@ -36,17 +36,17 @@ std::string manifest(bool on_ane) {
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\"><dict>"
          "<key>Package Version</key><dict><key>7.0.63</key><dict><key>GPU adapter present</key>"
          "<string>" +
-         std::string(on_ane ? "NO" : "YES") +
-         "</string><key>Optimized Modules</key><array><dict>" + attributes(on_ane) +
-         "</dict></array></dict></dict></dict></plist>\n";
+         std::string(on_ane ? "NO" : "YES") + "</string><key>Optimized Modules</key><array><dict>" +
+         attributes(on_ane) + "</dict></array></dict></dict></dict></plist>\n";
 }
 
 }  // namespace
 
 std::string make_archive(bool on_ane) {
   static int number = 0;
-  const fs::path directory = fs::temp_directory_path() / "com.apple.MetalPerformanceShadersGraph" /
-                             ("mpsgraph-" + std::to_string(getpid()) + "-" + std::to_string(number++));
+  const fs::path directory =
+      fs::temp_directory_path() / "com.apple.MetalPerformanceShadersGraph" /
+      ("mpsgraph-" + std::to_string(getpid()) + "-" + std::to_string(number++));
   fs::create_directories(directory);
   const int regions = !on_ane || fault("no_region") ? 0 : fault("two_regions") ? 2 : 1;
   for (int region = 0; region < regions; ++region) {
@@ -58,12 +58,12 @@ std::string make_archive(bool on_ane) {
   return directory.string();
 }
 
-void remove_archive(const std::string &directory) {
+void remove_archive(const std::string& directory) {
   std::error_code ignored;
   fs::remove_all(directory, ignored);
 }
 
-void write_package(const Compiled &compiled, const std::string &directory) {
+void write_package(const Compiled& compiled, const std::string& directory) {
   if (fault("disk_full_silent")) return;
   fs::create_directories(directory);
   const std::string text = manifest(compiled.on_ane);
@@ -82,7 +82,7 @@ void write_package(const Compiled &compiled, const std::string &directory) {
   write(fs::path(directory) / "resources.bin", "constants");
 }
 
-Graph read_package(const std::string &directory) {
+Graph read_package(const std::string& directory) {
   std::ifstream file(fs::path(directory) / "original_model_0.mpsgraph");
   std::size_t index = 0;
   if (!(file >> index) || index >= saved_graphs().size()) return {};

@@ -15,12 +15,12 @@ struct Compiled {
 
 // Makes the archive directory, with one or two regions for a graph on the ANE.
 std::string make_archive(bool on_ane);
-void remove_archive(const std::string &directory);
+void remove_archive(const std::string& directory);
 
 // Writes a package directory; under the faults disk_full and disk_full_silent only part of it.
-void write_package(const Compiled &compiled, const std::string &directory);
+void write_package(const Compiled& compiled, const std::string& directory);
 
 // The graph that this process saved to a package; an empty one if it didn't.
-Graph read_package(const std::string &directory);
+Graph read_package(const std::string& directory);
 
 }  // namespace doubles

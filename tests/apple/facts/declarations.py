@@ -155,7 +155,7 @@ def _declarations(node: dict[str, Any]) -> Iterator[Declaration]:
 
 
 def stub_declarations(clang: Sequence[str], frameworks: Sequence[str]) -> list[Declaration]:
-    """Every declaration of the stub headers of `frameworks`, as `clang` (command and flags) sees it."""
+    """Every declaration of the stub headers; `clang` is the command with the target's flags."""
     source = "".join(f"#import <{name}/{name}.h>\n" for name in frameworks)
     command = [*clang, "-x", "objective-c++", "-fobjc-arc", "-fblocks", "-fsyntax-only"]
     done = subprocess.run(

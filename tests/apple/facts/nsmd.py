@@ -25,11 +25,45 @@ _SECTIONS = (
     "structs",
     "unions",
 )
-_KINDS = (
-    "char int short long int64 uchar uint ushort ulong uint64 float double uint8 void cstring id "
-    "proto class instancetype NSString NSMutableString Class SEL array struct ptr void* fnptr bool "
-    "block uint128 longdouble vector extvector complex half unichar"
-).split()
+_KINDS = [
+    "char",
+    "int",
+    "short",
+    "long",
+    "int64",
+    "uchar",
+    "uint",
+    "ushort",
+    "ulong",
+    "uint64",
+    "float",
+    "double",
+    "uint8",
+    "void",
+    "cstring",
+    "id",
+    "proto",
+    "class",
+    "instancetype",
+    "NSString",
+    "NSMutableString",
+    "Class",
+    "SEL",
+    "array",
+    "struct",
+    "ptr",
+    "void*",
+    "fnptr",
+    "bool",
+    "block",
+    "uint128",
+    "longdouble",
+    "vector",
+    "extvector",
+    "complex",
+    "half",
+    "unichar",
+]
 # Flags of a member: property, read-only, class member, more to come.
 _PROPERTY, _READONLY, _STATIC, _NEXT = 1, 2, 8, 0x80
 _VARIADIC = 0x40
@@ -179,9 +213,7 @@ class _Reader:
             self.word()  # the name at run time
             interface = Interface(protocols=self.names("protocols") if word & _MORE else [])
             above = self.word()
-            interface.superclass = (
-                None if above & _VALUE == _VALUE else self.name("classes", above)
-            )
+            interface.superclass = None if above & _VALUE == _VALUE else self.name("classes", above)
             more = bool(above & _MORE)
             while more:
                 more = self.member(interface.methods)

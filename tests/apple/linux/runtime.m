@@ -18,58 +18,64 @@
 
 struct protocol_list;
 struct protocol {
-  void *isa;  // holds the protocol ABI version until the runtime registers it
-  char *name;
-  struct protocol_list *protocols;
+  void* isa;  // holds the protocol ABI version until the runtime registers it
+  char* name;
+  struct protocol_list* protocols;
   void *instance_methods, *class_methods;
 };
 struct protocol_list {
-  struct protocol_list *next;
+  struct protocol_list* next;
   size_t count;
-  struct protocol *list[];
+  struct protocol* list[];
 };
 struct category {
   const char *name, *class_name;
   void *instance_methods, *class_methods;
-  struct protocol_list *protocols;
+  struct protocol_list* protocols;
 };
 struct symbol_table {
   size_t selector_count;
-  void *selectors;
+  void* selectors;
   uint16_t class_count, category_count;
-  void *definitions[];
+  void* definitions[];
 };
 struct module {
   size_t version, size;
-  const char *name;
-  struct symbol_table *symbols;
+  const char* name;
+  struct symbol_table* symbols;
 };
-enum { GCC_MODULE = 8, OBJFW_MODULE = 9, OBJFW_MODULE_ARC = 10, GCC_PROTOCOL = 2, OBJFW_PROTOCOL = 3 };
+enum {
+  GCC_MODULE = 8,
+  OBJFW_MODULE = 9,
+  OBJFW_MODULE_ARC = 10,
+  GCC_PROTOCOL = 2,
+  OBJFW_PROTOCOL = 3
+};
 
-static void accept_protocols(struct protocol_list *list) {
+static void accept_protocols(struct protocol_list* list) {
   for (; list != NULL; list = list->next) {
     for (size_t i = 0; i < list->count; i++) {
-      struct protocol *protocol = list->list[i];
+      struct protocol* protocol = list->list[i];
       if (protocol == NULL || (uintptr_t)protocol->isa != OBJFW_PROTOCOL) continue;
-      protocol->isa = (void *)GCC_PROTOCOL;
+      protocol->isa = (void*)GCC_PROTOCOL;
       accept_protocols(protocol->protocols);
     }
   }
 }
 
-HIDDEN void __objc_exec_class(void *argument) {
-  static void (*next)(void *);
-  if (next == NULL) next = (void (*)(void *))dlsym(RTLD_NEXT, "__objc_exec_class");
+HIDDEN void __objc_exec_class(void* argument) {
+  static void (*next)(void*);
+  if (next == NULL) next = (void (*)(void*))dlsym(RTLD_NEXT, "__objc_exec_class");
   if (next == NULL) abort();
-  struct module *module = argument;
+  struct module* module = argument;
   if (module->version == OBJFW_MODULE || module->version == OBJFW_MODULE_ARC) {
-    struct symbol_table *symbols = module->symbols;
+    struct symbol_table* symbols = module->symbols;
     if (symbols->class_count != 0) {
       fprintf(stderr, "%s: @implementation is only possible without ARC here\n", module->name);
       abort();
     }
     for (int i = 0; i < symbols->category_count; i++) {
-      accept_protocols(((struct category *)symbols->definitions[i])->protocols);
+      accept_protocols(((struct category*)symbols->definitions[i])->protocols);
     }
     module->version = GCC_MODULE;
     module->size = sizeof(struct module);
@@ -81,23 +87,23 @@ HIDDEN void __objc_exec_class(void *argument) {
 
 struct block_descriptor {
   unsigned long reserved, size;
-  void (*copy)(void *to, void *from);
-  void (*dispose)(void *block);
+  void (*copy)(void* to, void* from);
+  void (*dispose)(void* block);
 };
 struct block {
-  void *isa;
+  void* isa;
   _Atomic int flags;  // the low half counts references
   int reserved;
   void (*invoke)(void);
-  struct block_descriptor *descriptor;
+  struct block_descriptor* descriptor;
 };
 struct by_reference {
-  void *isa;
-  struct by_reference *forwarding;
+  void* isa;
+  struct by_reference* forwarding;
   _Atomic int flags;
   unsigned size;
-  void (*keep)(void *to, void *from);
-  void (*destroy)(void *variable);
+  void (*keep)(void* to, void* from);
+  void (*destroy)(void* variable);
 };
 enum {
   REFERENCES = 0xffff,
@@ -110,21 +116,21 @@ enum {
 };
 
 HIDDEN void *_NSConcreteStackBlock[32], *_NSConcreteGlobalBlock[32];
-static void *heap_block[32];
+static void* heap_block[32];
 
-static int is_block(const void *object) {
-  void *isa = *(void **)object;
+static int is_block(const void* object) {
+  void* isa = *(void**)object;
   return isa == _NSConcreteStackBlock || isa == _NSConcreteGlobalBlock || isa == heap_block;
 }
 
-HIDDEN void *_Block_copy(const void *argument) {
-  struct block *original = (struct block *)argument;
+HIDDEN void* _Block_copy(const void* argument) {
+  struct block* original = (struct block*)argument;
   if (original == NULL || (original->flags & IS_GLOBAL)) return original;
   if (original->flags & NEEDS_FREE) {
     original->flags++;
     return original;
   }
-  struct block *copy = malloc(original->descriptor->size);
+  struct block* copy = malloc(original->descriptor->size);
   memcpy(copy, original, original->descriptor->size);
   copy->flags = (original->flags & ~REFERENCES) | NEEDS_FREE | 1;
   copy->isa = heap_block;
@@ -132,8 +138,8 @@ HIDDEN void *_Block_copy(const void *argument) {
   return copy;
 }
 
-HIDDEN void _Block_release(const void *argument) {
-  struct block *block = (struct block *)argument;
+HIDDEN void _Block_release(const void* argument) {
+  struct block* block = (struct block*)argument;
   if (block == NULL || !(block->flags & NEEDS_FREE)) return;
   if (((--block->flags) & REFERENCES) != 0) return;
   if (block->flags & HAS_HELPERS) block->descriptor->dispose(block);
@@ -154,12 +160,12 @@ HIDDEN void objc_release(id object) {
   }
 }
 
-static struct by_reference *share(struct by_reference *source) {
+static struct by_reference* share(struct by_reference* source) {
   if ((source->forwarding->flags & REFERENCES) != 0) {
     if (source->forwarding->flags & NEEDS_FREE) source->forwarding->flags++;
     return source->forwarding;
   }
-  struct by_reference *copy = malloc(source->size);
+  struct by_reference* copy = malloc(source->size);
   memcpy(copy, source, source->size);
   copy->flags = source->flags | NEEDS_FREE | 2;  // the block's and the stack frame's
   copy->forwarding = copy;
@@ -168,12 +174,12 @@ static struct by_reference *share(struct by_reference *source) {
   return copy;
 }
 
-HIDDEN void _Block_object_assign(void *to, const void *from, const int kind) {
-  const void **field = to;
+HIDDEN void _Block_object_assign(void* to, const void* from, const int kind) {
+  const void** field = to;
   if (kind & CALLED_FROM_BY_REFERENCE) {
     *field = from;
   } else if (kind & FIELD_IS_BY_REFERENCE) {
-    *field = share((struct by_reference *)from);
+    *field = share((struct by_reference*)from);
   } else if ((kind & FIELD_IS_BLOCK) == FIELD_IS_BLOCK) {
     *field = _Block_copy(from);
   } else {
@@ -181,13 +187,13 @@ HIDDEN void _Block_object_assign(void *to, const void *from, const int kind) {
   }
 }
 
-HIDDEN void _Block_object_dispose(const void *field, const int kind) {
+HIDDEN void _Block_object_dispose(const void* field, const int kind) {
   if (field == NULL || (kind & CALLED_FROM_BY_REFERENCE)) return;
   if (!(kind & FIELD_IS_BY_REFERENCE)) {
     objc_release((id)field);
     return;
   }
-  struct by_reference *variable = ((struct by_reference *)field)->forwarding;
+  struct by_reference* variable = ((struct by_reference*)field)->forwarding;
   if (!(variable->flags & NEEDS_FREE)) return;
   if (((--variable->flags) & REFERENCES) != 0) return;
   if (variable->flags & HAS_HELPERS) variable->destroy(variable);
@@ -207,10 +213,10 @@ HIDDEN id objc_retainAutoreleaseReturnValue(id object) { return objc_retainAutor
 HIDDEN id objc_retainAutoreleasedReturnValue(id object) { return objc_retain(object); }
 HIDDEN id objc_unsafeClaimAutoreleasedReturnValue(id object) { return object; }
 HIDDEN id objc_claimAutoreleasedReturnValue(id object) { return objc_retain(object); }
-HIDDEN void objc_storeStrong(id *slot, id value) {
+HIDDEN void objc_storeStrong(id* slot, id value) {
   id previous = *slot;
   *slot = objc_retain(value);
   objc_release(previous);
 }
-HIDDEN void *objc_autoreleasePoolPush(void) { return [NSAutoreleasePool new]; }
-HIDDEN void objc_autoreleasePoolPop(void *pool) { [(NSAutoreleasePool *)pool drain]; }
+HIDDEN void* objc_autoreleasePoolPush(void) { return [NSAutoreleasePool new]; }
+HIDDEN void objc_autoreleasePoolPop(void* pool) { [(NSAutoreleasePool*)pool drain]; }

@@ -1,8 +1,8 @@
 """Composes a sysroot for arm64 macOS and iOS on Linux.
 
 libc headers and libc++ come from the ziglang package, framework headers from this folder, and the
-linker's text stubs (.tbd) from the tables below: a symbol that our sources use and that isn't listed
-is a link error.
+linker's text stubs (.tbd) from the tables below: a symbol that our sources use and that isn't
+listed is a link error.
 
 usage: make_sdk.py TARGET_DIRECTORY NM LIBCXX_SHARED_LIBRARY...
 """
@@ -37,9 +37,9 @@ FRAMEWORKS: dict[str, tuple[str, str, str]] = {
     "MetalPerformanceShadersGraph": (
         "A",
         "",
-        "MPSGraph MPSGraphCompilationDescriptor MPSGraphConvolution2DOpDescriptor MPSGraphDevice "
-        "MPSGraphExecutable MPSGraphExecutableExecutionDescriptor "
-        "MPSGraphExecutableSerializationDescriptor MPSGraphShapedType MPSGraphTensorData",
+        """MPSGraph MPSGraphCompilationDescriptor MPSGraphConvolution2DOpDescriptor MPSGraphDevice
+        MPSGraphExecutable MPSGraphExecutableExecutionDescriptor
+        MPSGraphExecutableSerializationDescriptor MPSGraphShapedType MPSGraphTensorData""",
     ),
     "UIKit": (
         "",
