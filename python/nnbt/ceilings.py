@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from nnbt.result import Case
 
-_PEAK_TYPE = {"complex64": "float32"}
+_PEAK_TYPE = {"complex64": "float32", "tfloat32": "tf32", "float8_e4m3": "float8"}
 """Types whose products run on the units of another one; complex64 counts real operations."""
 
 
