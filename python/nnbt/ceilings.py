@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nnbt.chips import chip
+from nnbt.chips import chip, cpu
 from nnbt.evidence import Ceiling
 
 if TYPE_CHECKING:
@@ -45,3 +45,19 @@ def published_ceiling(
     return Ceiling(
         published.value, f"{known.name}: {published.value * 1e-12:,.0f} T{token} published"
     )
+
+
+def published_memory(facts: Mapping[str, Any]) -> Ceiling | None:
+    """The published memory bandwidth of the processor in `facts`, of one socket; None if unknown.
+
+    It is no ceiling of a case: a part of a socket, or of a machine shared with others, has less.
+    """
+    name = str(facts.get("cpu") or "")
+    apple, family = chip(name), cpu(name)
+    if apple is not None:
+        return Ceiling(apple.memory_bytes_per_s().value, f"{apple.name}, all its versions")
+    if family is None or family.memory_bytes_per_s is None:
+        return None
+    figure = family.memory_bytes_per_s
+    note = f"; {figure.note}" if figure.note else ""
+    return Ceiling(figure.value, f"{family.name}, one socket{note}")

@@ -221,6 +221,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column("reason", "reason", "why there is no number", lambda r: r.reason, None, text=True),
 )
+_ONE_DIGIT = {"interval_pct", "effective_bits", "overhead_us"}
 _TERMINAL_ONLY = {"dtype_shown", "data_shown", "op_shown"}
 
 
@@ -248,9 +249,7 @@ def shown(column: Column, value: Value) -> str:
         return f"{VERDICT_SYMBOLS.get(str(value), '-')} {value}"
     if isinstance(value, str):
         return value
-    if column.key in ("interval_pct", "effective_bits", "overhead_us") or column.key.startswith(
-        "pct_"
-    ):
+    if column.key.startswith("pct_") or column.key in _ONE_DIGIT:
         return "exact" if value == math.inf else f"{value:.1f}"
     return number(value)
 

@@ -148,6 +148,15 @@ def use_color(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def can_draw(stream: TextIO) -> bool:
+    """Whether the stream can show bars."""
+    try:
+        "█▏".encode(stream.encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True
+
+
 def terminal_width(stream: TextIO) -> int | None:
     """Columns of the terminal, None for a pipe or file: nothing is cut there."""
     if not stream.isatty():
