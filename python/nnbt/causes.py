@@ -20,6 +20,8 @@ LARGE_LOSS = 0.8
 """Below this share of the rung above a loss is explained."""
 LAUNCH_SHARE = 0.15
 """Constant cost of an evaluation, as a share of the median, that explains a loss by itself."""
+WRITE_ALLOCATE_SHARE = 0.6
+"""Least share that ordinary stores explain: 2 of 3 bytes count."""
 FEW_CORES = 8
 """Cores that may be too few to keep all memory channels of a socket busy."""
 _BLAS_TYPES = ("float32", "float64", "complex64")
@@ -97,7 +99,7 @@ def _own_kernel(f: Facts) -> str | None:
 
 def _stand_in(f: Facts) -> str | None:
     row = f.rung.row
-    if row is None or row.case.dtype == f.ladder.dtype or f.ladder.dtype == "tfloat32":
+    if row is None or f.ladder.dtype in (row.case.dtype, "tfloat32"):
         return None
     return (
         f"MLX has no product of {f.ladder.dtype} matrices; {row.case.dtype}, the nearest, unpacks "
@@ -135,8 +137,11 @@ def _one_thread(f: Facts) -> str | None:
 
 
 def _write_allocate(f: Facts) -> str | None:
+    share = f.ladder.share_of_above(f.rung) or 0.0
     if f.ladder.metric != "bandwidth" or "nontemporal" not in f.above.by:
         return None
+    if share < WRITE_ALLOCATE_SHARE:
+        return None  # it explains two thirds, not less
     return (
         "The rung above stores round the caches; MLX's ordinary stores first read what they "
         "overwrite, which for a copy is 3 bytes moved for 2 counted."

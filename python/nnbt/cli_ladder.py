@@ -114,9 +114,7 @@ def ladder(ctx: click.Context, /, **values: Any) -> None:
         cpu_workers=values["cpu_workers"],
     )
     climbing = Climbing(options.max_seconds, options.runs)
-    picture, run = climb(
-        options, library=values["library"], listener=climbing, argv=sys.argv[1:]
-    )
+    picture, run = climb(options, library=values["library"], listener=climbing, argv=sys.argv[1:])
     found.append(picture)
     files.write(run)
     width = terminal_width(sys.stdout)

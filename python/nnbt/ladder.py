@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from nnbt import ceilings
-from nnbt._native import Unsupported
 from nnbt.measured import ceiling_rate, described
 from nnbt.result import Case, Result, Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from nnbt._native import Unsupported
     from nnbt._nvml import GpuState
     from nnbt.plan import Options
 
@@ -38,12 +38,14 @@ MAX_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Kind:
-    """A row of RUNGS. `engine` measures it (empty: it is computed)."""
+    """A row of RUNGS. `engine` measures it (empty: it is computed); `without` says why a metric
+    has no such engine."""
 
     key: str
     label: str
     explain: str
     engine: str = ""
+    without: str = ""
 
 
 RUNGS = {
@@ -57,7 +59,13 @@ RUNGS = {
             "the best of engine native or kernel, its fastest run: what the hardware does",
             "native",
         ),
-        Kind("library", "vendor library", "the best product of BLAS or cuBLASLt", "library"),
+        Kind(
+            "library",
+            "vendor library",
+            "the best product of BLAS or cuBLASLt",
+            "library",
+            "No vendor library does nothing but move memory.",
+        ),
         Kind("mlx", "MLX eager", "one operation of MLX in one evaluation", "mlx"),
         Kind("mlx-compiled", "MLX compiled", "the same under mx.compile", "mlx-compiled"),
         Kind("tried", "MLX, library preloaded", "MLX eager in a process with --try preloaded"),
@@ -210,10 +218,9 @@ def described_row(row: Result) -> str:
     return f"{what} ({row.precision})" if row.precision else what
 
 
-def published(
-    kind: Kind, metric: str, device: str, token: str, facts: Mapping[str, Any]
-) -> Rung:
+def published(metric: str, device: str, token: str, facts: Mapping[str, Any]) -> Rung:
     """The maker's figure, or a sentence."""
+    kind = RUNGS["published"]
     case = Case(metric, device, "", token, 0)
     unit = "B/s" if metric == "bandwidth" else ""
     known = ceilings.published_ceiling(case, facts, "")
@@ -233,14 +240,17 @@ def published(
 
 
 def clock_derived(
-    kind: Kind,
     metric: str,
     token: str,
     native: Run | None,
     watch: Watch,
     gpu_peak: Callable[[str, float], float | None],
 ) -> Rung:
-    """Units x operations a cycle x the clock under load, or a sentence."""
+    """Units x operations a cycle x the clock under load, or a sentence.
+
+    `gpu_peak(token, clock_hz)` is that of the GPU, or None.
+    """
+    kind = RUNGS["clock"]
     if metric == "bandwidth":
         return Rung(kind, reason="Memory has no operations a cycle: its peak is the published one.")
     peaks = [row.details["clock_peak"] for row in _rows(native) if "clock_peak" in row.details]

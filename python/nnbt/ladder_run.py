@@ -18,6 +18,7 @@ from nnbt.devices import DEVICES, default_device
 from nnbt.dtypes import dtype
 from nnbt.ladder import RUNGS, Kind, Ladder, Rung, Watch
 from nnbt.machine import gpu_state, machine
+from nnbt.metrics import METRICS
 from nnbt.result import Run
 from nnbt.runner import Listener, execute, now
 
@@ -90,6 +91,9 @@ def climb(
         asked = ladder.rung_options(options, device, kind, tensor_float=tensor_float)
         if asked is None:
             continue
+        if asked.engines[0] not in METRICS[metric].cells:
+            rungs[key] = Rung(kind, reason=kind.without)
+            continue
         watching = _Watching(listener, watch if key == "native" else Watch())
         try:
             run = runs[key] = execute(
@@ -102,19 +106,13 @@ def climb(
         whole.results += run.results
         rungs[key] = ladder.best_of(kind, run)
     above = "tfloat32" if tensor_float and token == "float32" else token
-    rungs["published"] = ladder.published(
-        RUNGS["published"], metric, device, above, whole.machine
-    )
-    rungs["clock"] = ladder.clock_derived(
-        RUNGS["clock"], metric, above, runs.get("native"), watch, _gpu_peak
-    )
+    rungs["published"] = ladder.published(metric, device, above, whole.machine)
+    rungs["clock"] = ladder.clock_derived(metric, above, runs.get("native"), watch, _gpu_peak)
     if library is not None:
         rungs["tried"] = preloaded(RUNGS["tried"], options, library)
     whole.finished = True
     unit = next((rung.unit for rung in rungs.values() if rung.unit), "")
-    found = Ladder(
-        metric, device, token, unit, tuple(rungs[key] for key in RUNGS if key in rungs)
-    )
+    found = Ladder(metric, device, token, unit, tuple(rungs[key] for key in RUNGS if key in rungs))
     losses = explain_losses(
         found,
         watch,
