@@ -193,7 +193,7 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "REFERENCE_BLAS",
-        _MLX,
+        ("mlx",),
         "a BLAS that is correct and slow, in MLX's Linux wheel",
         "install an OpenBLAS (Debian: libopenblas0) and see its effect with --try "
         "/usr/lib/x86_64-linux-gnu/libopenblas.so.0; then set LD_PRELOAD to it",
@@ -201,14 +201,14 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "SIMPLE_KERNEL",
-        _MLX,
+        ("mlx",),
         "16-bit types without a kernel made for them",
         "type --dtype float32 with a fast BLAS (--try), or --device gpu",
         _own_kernel,
     ),
     Cause(
         "NO_SUCH_PRODUCT",
-        _MLX,
+        ("mlx",),
         "a type that the hardware multiplies and MLX does not",
         "the library rung shows what is there; MLX's own way to it is float16 or bfloat16",
         _stand_in,
@@ -229,7 +229,7 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "ONE_THREAD_A_STREAM",
-        _MLX,
+        ("mlx",),
         "element-wise work of an MLX CPU stream has one thread",
         "leave --cpu-workers at 0, and in your program split arrays over several mx.new_stream",
         _one_thread,
@@ -250,7 +250,7 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "WRITE_ALLOCATE",
-        _MLX,
+        ("mlx",),
         "ordinary stores read before they write",
         "nothing in MLX; nnbt --engine native --op copy shows both kinds of stores",
         _write_allocate,

@@ -109,7 +109,8 @@ _OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         default=("mlx",),
         show_default=True,
         metavar="NAME",
-        help="What does the work; repeatable.",
+        help="What does the work: mlx, mlx-compiled, native (CPU), kernel (GPU), library or "
+        "mpsgraph; repeatable.",
     ),
     click.option(
         "--sizes",
@@ -134,7 +135,8 @@ _OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         "--op",
         default=None,
         metavar="NAME",
-        help="Bandwidth operation: copy or add.  [default: copy; add on CUDA]",
+        help="Bandwidth operation: copy or add; native and kernel also read, write, triad, ...  "
+        "[default: copy; add on CUDA; all of native and kernel]",
     ),
     click.option(
         "--data",

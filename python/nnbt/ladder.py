@@ -186,7 +186,9 @@ def rung_options(
     elif not mlx and token == "float32" and tensor_float and metric == "flops":
         token = "tfloat32"
     engine = ENGINES[device] if kind.key == "native" else kind.engine
-    sizes = options.sizes or (None if kind.key == "native" else SIZES[metric, device])
+    sizes = options.sizes or SIZES[metric, device]
+    if kind.key == "native":  # peaks have no size; streams have their own where none is named
+        sizes = options.sizes if metric == "bandwidth" else None
     return replace(options, device=device, engines=(engine,), dtypes=(token,), sizes=sizes)
 
 

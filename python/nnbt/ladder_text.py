@@ -29,6 +29,8 @@ def bar(share: float, cells: int = BAR_CELLS, *, ascii_only: bool = False) -> st
 def _percent(share: float | None) -> str:
     if share is None:
         return "-"
+    if share < 0.001:
+        return "<0.1%"
     return f"{share:.1%}" if share < 0.0995 else f"{share:.0%}"
 
 

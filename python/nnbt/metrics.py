@@ -448,6 +448,15 @@ METRICS: dict[str, Metric] = {
     )
 }
 ENGINES = tuple(dict.fromkeys(name for row in METRICS.values() for name in row.cells))
+ENGINE_WORDS = {
+    "mlx": "MLX, one evaluation of a lazy graph",
+    "mlx-compiled": "the same graph under mx.compile",
+    "native": "own loops on the CPU: STREAM, and chains of one instruction on registers",
+    "kernel": "own kernels on the GPU, through mx.fast.cuda_kernel or metal_kernel",
+    "library": "the vendor's matrix product: NumPy's BLAS on the CPU, cuBLASLt on an NVIDIA GPU",
+    "mpsgraph": "Apple's MPSGraph, on GPU and Neural Engine",
+}
+"""What each engine is. Rates of native and kernel are ceilings of the others."""
 
 
 def sizes_of(case: Case) -> dict[str, int]:
