@@ -53,14 +53,14 @@ def flops_cases(case: Case, options: Options) -> list[Case]:
     ]
 
 
-def _repeated(step: Any, count: int) -> Run:
-    """`count` runs of a native Step; the Step itself for one: it is timed without Python."""
-    if count == 1:
+def _repeated(step: Any, k: int) -> Run:
+    """`k` runs of a native Step; the Step itself for one: it is timed without Python."""
+    if k == 1:
         once: Run = step
         return once
 
     def run() -> None:
-        for _ in range(count):
+        for _ in range(k):
             step.run()
 
     return run
