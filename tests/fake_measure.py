@@ -68,6 +68,6 @@ class FakeMeasure:
 def units_of(step: Callable[[], object]) -> int:
     """The k that a step of nnbt.mlx_steps closes over; 0 for an empty evaluation."""
     if not inspect.isfunction(step):
-        return 1
+        return 0 if getattr(step, "iterations", None) == 1 else 1  # a peak chain that only wakes
     captured = inspect.getclosurevars(step).nonlocals
     return int(captured.get("k", captured.get("count", 0)))

@@ -73,7 +73,9 @@ def test_streams_are_counted_as_the_native_table_does(row: Any) -> None:
 def test_types_of_matrix_units_are_refused_by_mlx_and_name_who_has_them(dtype: str) -> None:
     with pytest.raises(nnbt.Unsupported, match="--engine kernel --device gpu, or --engine library"):
         metrics.cell(Case("flops", "gpu", "mlx", dtype, N))
-    assert metrics.cell(Case("flops", "gpu", "kernel", dtype, 0)).builder == "nnbt.kernel_steps:flops"
+    assert (
+        metrics.cell(Case("flops", "gpu", "kernel", dtype, 0)).builder == "nnbt.kernel_steps:flops"
+    )
 
 
 # What one case of the command line stands for
@@ -95,7 +97,9 @@ def test_op_keeps_its_kernel_only() -> None:
 
 
 def test_an_op_of_another_engine_is_refused_with_that_engine() -> None:
-    with pytest.raises(nnbt.Unsupported, match="type one of copy add, or --engine native or kernel"):
+    with pytest.raises(
+        nnbt.Unsupported, match="type one of copy add, or --engine native or kernel"
+    ):
         plan(engines=("mlx",), op="triad")
 
 
@@ -170,11 +174,11 @@ def test_each_chain_is_a_row_or_says_why_not(dtype: str) -> None:
 
 
 def test_a_slope_repeats_the_step_and_goes_on_in_the_same_arrays() -> None:
-    measure = FakeMeasure(unit_ns=30_000_000, window_ns=3_000_000_000)
+    measure = FakeMeasure(unit_ns=5_000_000, window_ns=3_000_000_000)
     run = nnbt.run(engine="native", device="cpu", sizes=[N], op="read", measure=measure)
     (row,) = run.results
     assert {units for units, _ in measure.calls} >= {1, 2, 4, 8}
-    assert row.details["slope"]["doubling"] == pytest.approx(2)
+    assert row.details["slope"]["doubling"] == pytest.approx(2, rel=0.01)
     assert "CACHE_RESIDENT" in {reason.code for reason in row.reasons}
 
 
@@ -287,13 +291,14 @@ def small_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("spoilt", [False, True])
 def test_a_kernel_is_wired_and_checked(row: Any, spoilt: bool) -> None:
     def spoil(output: Any) -> Any:
-        output.reshape(-1)[0] += 1
+        output.flat[0] += 1
         return output
 
     capability = (9, 0)
     if row.name == "mma_sync" and row.dtype == "float8_e4m3":
         capability = (12, 0)
     mx = FakeGpu(_mlx.core(), capability, spoil if spoilt else lambda output: output)
+    mx.compile = lambda function: function  # the kernels that are NumPy can't be traced
     name = "op" if row.metric == "bandwidth" else "chain"
     n = 256 if row.metric == "bandwidth" else 0
     case = Case(row.metric, "gpu", "kernel", row.dtype, n, {name: row.name})
@@ -328,7 +333,7 @@ def test_compiled_graphs_give_the_same_answers(metric: str, dtype: str) -> None:
     ).results
     assert row.status == "OK", row.reason
     assert row.verdict == "VALID", row.reasons
-    assert row.details["slope"]["doubling"] == pytest.approx(2)
+    assert row.details["slope"]["doubling"] == pytest.approx(2, rel=0.01)
 
 
 @pytest.mark.parametrize("engine", ["mlx", "mlx-compiled"])
@@ -374,10 +379,10 @@ def cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return tmp_path / "nnbt"
 
 
-def ceiling(rate: float, **changes: Any) -> Result:
+def ceiling(best: float, **changes: Any) -> Result:
     params = {"cpu_workers": 2, "op": "triad", "stores": "nontemporal"}
     case = Case("bandwidth", "cpu", "native", "float64", N, params)
-    row = Result(case, verdict="VALID", rate=rate, best_rate=rate, unit="B/s")
+    row = Result(case, verdict="VALID", rate=best, best_rate=best, unit="B/s")
     return replace(row, **changes)
 
 
@@ -397,7 +402,8 @@ def test_the_best_rate_is_kept_for_the_next_process(cache: Any) -> None:
     assert Ceilings("another", keep=True).known(MLX_CASE, "") is None
 
 
-def test_the_same_operation_counts_before_the_best_of_all(cache: Any) -> None:
+@pytest.mark.usefixtures("cache")
+def test_the_same_operation_counts_before_the_best_of_all() -> None:
     best = Ceilings("abc", keep=True)
     best.remember(ceiling(30e9))
     copy = replace(ceiling(20e9).case, params={**ceiling(1).case.params, "op": "copy"})
@@ -424,7 +430,8 @@ def test_what_is_no_ceiling_is_not_kept(changes: dict[str, Any], cache: Any) -> 
     assert not cache.exists()
 
 
-def test_ceilings_do_not_compare_with_other_threads_or_with_themselves(cache: Any) -> None:
+@pytest.mark.usefixtures("cache")
+def test_ceilings_do_not_compare_with_other_threads_or_with_themselves() -> None:
     best = Ceilings("abc", keep=True)
     best.remember(ceiling(30e9))
     other = replace(MLX_CASE, params={"op": "copy", "cpu_workers": 1})
@@ -432,7 +439,8 @@ def test_ceilings_do_not_compare_with_other_threads_or_with_themselves(cache: An
     assert best.known(ceiling(1).case, "") is None
 
 
-def test_tf32_compares_with_tf32_and_complex_numbers_with_float32(cache: Any) -> None:
+@pytest.mark.usefixtures("cache")
+def test_tf32_compares_with_tf32_and_complex_numbers_with_float32() -> None:
     best = Ceilings("abc", keep=True)
     for token, rate in (("float32", 60e12), ("tfloat32", 400e12)):
         case = Case("flops", "gpu", "kernel", token, 0, {"chain": "x"})
@@ -496,9 +504,7 @@ def test_scripted_times_never_reach_the_cache(cache: Any) -> None:
     assert not cache.exists()
 
 
-def test_rows_show_their_share_of_the_measured_ceiling(
-    cache: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_show_their_share_of_the_measured_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
     from nnbt.columns import COLUMNS
 
     known = Measured(4e9, "B/s", "native triad", "2026-01-01T00:00:00+00:00")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nnbt.ladder import Ladder, Loss, Rung, Watch
+from nnbt.ladder import Ladder, Loss, Rung, gpu_clock_hz
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,7 @@ FEW_CORES = 8
 _BLAS_TYPES = ("float32", "float64", "complex64")
 _FAST_BLAS = re.compile(r"openblas|mkl|blis|armpl|nvpl", re.IGNORECASE)
 _NARROW = re.compile(r"\b(Prescott|Nehalem|Sandybridge|Haswell|Zen)\b", re.IGNORECASE)
+_HARMLESS = ("idle", "display clock setting")
 _MLX = ("mlx", "mlx-compiled")
 
 
@@ -41,7 +42,6 @@ class Facts:
     ladder: Ladder
     rung: Rung
     above: Rung
-    watch: Watch
     blas: str
     usable_cpus: int
     cores: int
@@ -149,17 +149,17 @@ def _write_allocate(f: Facts) -> str | None:
 
 
 def _throttled(f: Facts) -> str | None:
-    reasons = [
-        reason for reason in f.watch.throttles() if reason not in ("idle", "display clock setting")
-    ]
-    if f.ladder.device != "gpu" or not reasons:
+    row = f.rung.row or f.ladder.row("native")
+    state = row.details.get("gpu_state", {}) if row is not None else {}
+    reasons = [why for why in state.get("throttle_reasons") or () if why not in _HARMLESS]
+    if not reasons:
         return None
     return f"The GPU lowered its clocks meanwhile (NVML: {', '.join(reasons)})."
 
 
 def _low_clock(f: Facts) -> str | None:
-    clock_hz = f.watch.clock_hz()
-    if f.rung.kind.key != "clock" or clock_hz is None:
+    clock_hz = gpu_clock_hz(f.ladder.row("native"))
+    if clock_hz is None:
         return None
     return f"The GPU ran at {clock_hz * 1e-6:,.0f} MHz under load, below the published clock."
 
@@ -282,7 +282,6 @@ UNKNOWN = "UNKNOWN"
 
 def explain_losses(
     ladder: Ladder,
-    watch: Watch,
     *,
     blas: str,
     usable_cpus: int,
@@ -295,7 +294,7 @@ def explain_losses(
         above, share = ladder.above(rung), ladder.share_of_above(rung)
         if above is None or share is None or rung.kind.key == "tried":
             continue
-        facts = Facts(ladder, rung, above, watch, blas, usable_cpus, cores, tensor_float)
+        facts = Facts(ladder, rung, above, blas, usable_cpus, cores, tensor_float)
         large = share < LARGE_LOSS
         found = _first(facts, large=large)
         if found is not None:

@@ -6,8 +6,7 @@ kernel, vendor library, MLX eager, MLX compiled. A rung that can't be has a sent
 
 from __future__ import annotations
 
-import statistics
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nnbt import ceilings
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from nnbt._native import Unsupported
-    from nnbt._nvml import GpuState
     from nnbt.plan import Options
 
 METRICS_WITH_LADDER = ("flops", "bandwidth")
@@ -101,22 +99,11 @@ class Loss:
     advice: str
 
 
-@dataclass
-class Watch:
-    """States of the GPU while its kernels ran."""
-
-    states: list[GpuState] = field(default_factory=list)
-
-    def clock_hz(self) -> float | None:
-        """Median clock of the multiprocessors."""
-        clocks = [state.sm_clock_mhz for state in self.states if state.sm_clock_mhz]
-        return statistics.median(clocks) * 1e6 if clocks else None
-
-    def throttles(self) -> tuple[str, ...]:
-        """Reasons for lower clocks that were seen in at least half of the states."""
-        seen = [reason for state in self.states for reason in state.throttle_reasons or ()]
-        half = max(1, len(self.states) / 2)
-        return tuple(reason for reason in dict.fromkeys(seen) if seen.count(reason) >= half)
+def gpu_clock_hz(row: Result | None) -> float | None:
+    """Clock of the GPU's multiprocessors right after the timed runs; None where it isn't told."""
+    state = row.details.get("gpu_state", {}) if row is not None else {}
+    mhz = state.get("sm_clock_mhz")
+    return mhz * 1e6 if mhz else None
 
 
 @dataclass(frozen=True)
@@ -129,6 +116,10 @@ class Ladder:
     unit: str
     rungs: tuple[Rung, ...]
     losses: tuple[Loss, ...] = ()
+
+    def row(self, key: str) -> Result | None:
+        """The result behind a rung; None for a computed one and for one without a rate."""
+        return next((rung.row for rung in self.rungs if rung.kind.key == key), None)
 
     def above(self, rung: Rung) -> Rung | None:
         """The next rung above that has a rate."""
@@ -186,7 +177,7 @@ def rung_options(
     elif not mlx and token == "float32" and tensor_float and metric == "flops":
         token = "tfloat32"
     engine = ENGINES[device] if kind.key == "native" else kind.engine
-    sizes = options.sizes or SIZES[metric, device]
+    sizes: tuple[int, ...] | None = options.sizes or SIZES[metric, device]
     if kind.key == "native":  # peaks have no size; streams have their own where none is named
         sizes = options.sizes if metric == "bandwidth" else None
     return replace(options, device=device, engines=(engine,), dtypes=(token,), sizes=sizes)
@@ -245,21 +236,21 @@ def clock_derived(
     metric: str,
     token: str,
     native: Run | None,
-    watch: Watch,
+    best: Result | None,
     gpu_peak: Callable[[str, float], float | None],
 ) -> Rung:
     """Units x operations a cycle x the clock under load, or a sentence.
 
-    `gpu_peak(token, clock_hz)` is that of the GPU, or None.
+    `best` is the row of rung `native`; `gpu_peak(token, clock_hz)` is that of the GPU, or None.
     """
     kind = RUNGS["clock"]
     if metric == "bandwidth":
         return Rung(kind, reason="Memory has no operations a cycle: its peak is the published one.")
     peaks = [row.details["clock_peak"] for row in _rows(native) if "clock_peak" in row.details]
     if peaks:
-        best = max(peaks, key=lambda peak: float(peak["rate"]))
-        return Rung(kind, best["rate"], "", best["source"])
-    clock_hz = watch.clock_hz()
+        peak = max(peaks, key=lambda peak: float(peak["rate"]))
+        return Rung(kind, peak["rate"], "", peak["source"])
+    clock_hz = gpu_clock_hz(best)
     if clock_hz is not None:
         rate = gpu_peak(token, clock_hz)
         if rate is not None:

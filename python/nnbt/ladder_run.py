@@ -16,54 +16,21 @@ from nnbt._native import Unsupported
 from nnbt.causes import explain_losses, loaded_blas
 from nnbt.devices import DEVICES, default_device
 from nnbt.dtypes import dtype
-from nnbt.ladder import RUNGS, Kind, Ladder, Rung, Watch
-from nnbt.machine import gpu_state, machine
+from nnbt.ladder import RUNGS, Kind, Ladder, Rung
+from nnbt.machine import machine
 from nnbt.metrics import METRICS
 from nnbt.result import Run
-from nnbt.runner import Listener, execute, now
+from nnbt.runner import execute, now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nnbt.plan import Options, Plan
-    from nnbt.result import Case, Result
+    from nnbt.plan import Options
+    from nnbt.runner import Listener
     from nnbt.workload import Measure
 
 _BLAS_TYPES = ("float32", "float64", "complex64")
 _NOT_PRELOADED = "cannot be preloaded"  # what ld.so says, and then goes on without it
-
-
-class _Watching(Listener):
-    """Passes everything on, and looks at the GPU between timed runs."""
-
-    def __init__(self, listener: Listener, watch: Watch) -> None:
-        self._listener = listener
-        self._watch = watch
-        self._index = _gpu_index()
-
-    def planned(self, plan: Plan) -> None:
-        self._listener.planned(plan)
-
-    def started(self, index: int, count: int, case: Case, expected_s: float | None) -> None:
-        self._listener.started(index, count, case, expected_s)
-
-    def progress(self, runs: int, elapsed_s: float) -> None:
-        state = gpu_state(self._index)
-        if state is not None:
-            self._watch.states.append(state)
-        self._listener.progress(runs, elapsed_s)
-
-    def once(self, case: Case, expected_s: float) -> None:
-        self._listener.once(case, expected_s)
-
-    def finished(self, result: Result, run: Run) -> None:
-        self._listener.finished(result, run)
-
-
-def _gpu_index() -> int:
-    """NVML's number of the GPU that CUDA calls its first."""
-    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
-    return int(first) if first.isdigit() else 0
 
 
 def climb(
@@ -83,7 +50,6 @@ def climb(
     metric, token = options.metrics[0], dtype(options.dtypes[0]).token
     options = replace(options, dtypes=(token,))
     tensor_float = _tensor_float(options, device)
-    watch, listener = Watch(), listener or Listener()
     whole = Run(machine().as_dict(), list(argv), now())
     runs: dict[str, Run] = {}
     rungs: dict[str, Rung] = {}
@@ -94,11 +60,8 @@ def climb(
         if asked.engines[0] not in METRICS[metric].cells:
             rungs[key] = Rung(kind, reason=kind.without)
             continue
-        watching = _Watching(listener, watch if key == "native" else Watch())
         try:
-            run = runs[key] = execute(
-                asked, measure=measure, listener=watching if device == "gpu" else listener
-            )
+            run = runs[key] = execute(asked, measure=measure, listener=listener)
         except Unsupported as error:
             rungs[key] = ladder.refused(kind, error)
             continue
@@ -107,7 +70,9 @@ def climb(
         rungs[key] = ladder.best_of(kind, run)
     above = "tfloat32" if tensor_float and token == "float32" else token
     rungs["published"] = ladder.published(metric, device, above, whole.machine)
-    rungs["clock"] = ladder.clock_derived(metric, above, runs.get("native"), watch, _gpu_peak)
+    rungs["clock"] = ladder.clock_derived(
+        metric, above, runs.get("native"), rungs["native"].row, _gpu_peak
+    )
     if library is not None:
         rungs["tried"] = preloaded(RUNGS["tried"], options, library)
     whole.finished = True
@@ -115,7 +80,6 @@ def climb(
     found = Ladder(metric, device, token, unit, tuple(rungs[key] for key in RUNGS if key in rungs))
     losses = explain_losses(
         found,
-        watch,
         blas=loaded_blas() if device == "cpu" else "",
         usable_cpus=machine().usable_cpus,
         cores=_native.allowed_cores(),

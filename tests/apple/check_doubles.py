@@ -304,7 +304,10 @@ def test_packages_of_the_gpu_have_no_ane_bundle(tmp_path):
 
 @pytest.mark.parametrize(
     ("names", "note"),
-    [("no_region", "no compiled Neural Engine region"), ("two_regions", "2 regions: the graph was")],
+    [
+        ("no_region", "no compiled Neural Engine region"),
+        ("two_regions", "2 regions: the graph was"),
+    ],
 )
 def test_what_a_package_lacks_is_said(tmp_path, fault, names, note):
     fault(names)

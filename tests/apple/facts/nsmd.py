@@ -179,9 +179,7 @@ class _Reader:
             self.word()  # the name at run time
             interface = Interface(protocols=self.names("protocols") if word & _MORE else [])
             above = self.word()
-            interface.superclass = (
-                None if above & _VALUE == _VALUE else self.name("classes", above)
-            )
+            interface.superclass = None if above & _VALUE == _VALUE else self.name("classes", above)
             more = bool(above & _MORE)
             while more:
                 more = self.member(interface.methods)
