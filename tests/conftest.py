@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import pytest
 
 from fake_measure import FakeMeasure
 from nnbt.devices import gpu_missing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # MLX's BLAS and NumPy's read these when they load; a test run with them set is another run.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LD_PRELOAD")
@@ -37,6 +41,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
     ran, skipped = count("passed") + count("failed"), count("skipped")
     terminalreporter.write_line(f"GPU tests: {ran} ran, {skipped} skipped")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keeps ceilings that tests measure out of the user's cache, here and in other processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture

@@ -25,6 +25,18 @@ Graph = Callable[[range], "list[Any]"]
 """graph(units): the lazy outputs of these units of work, the blocks of the last one at the end."""
 
 
+class _Noting(list[Split]):
+    """Inputs that note which of them a graph takes: each argument of a compiled call costs time."""
+
+    def __init__(self, inputs: list[Split]) -> None:
+        super().__init__(inputs)
+        self.used: dict[int, None] = {}
+
+    def __getitem__(self, index: Any) -> Any:
+        self.used[index] = None
+        return super().__getitem__(index)
+
+
 @dataclass
 class Bench:
     """What the builders of one case share: where it runs and what the latest run left behind.
@@ -96,27 +108,33 @@ class Bench:
 
         Where inputs take turns they do so as arguments, so that one trace serves all of them.
         """
-        mx = self.mx
         turning = not METRICS[self.case.metric].chain
-        functions: dict[int, Any] = {}
+        functions: dict[int, tuple[tuple[int, ...], Any]] = {}
 
-        def traced(k: int, *arrays: Any) -> list[Any]:
-            blocks = len(self._inputs[0].blocks)
-            inputs = self._inputs
-            self._inputs = [
-                Split(arrays[first : first + blocks]) for first in range(0, len(arrays), blocks)
-            ]
+        def with_inputs(inputs: list[Split], k: int) -> list[Any]:
+            own, self._inputs = self._inputs, inputs
             try:
                 return graph(range(k))
             finally:
-                self._inputs = inputs
+                self._inputs = own
+
+        def traced(k: int, used: tuple[int, ...], *arrays: Any) -> list[Any]:
+            inputs, blocks = list(self._inputs), len(self._inputs[0].blocks)
+            for position, index in enumerate(used):
+                inputs[index] = Split(arrays[position * blocks : (position + 1) * blocks])
+            return with_inputs(inputs, k)
 
         def call(units: range) -> list[Any]:
-            k, first = len(units), units.start % len(self._inputs) if turning else 0
+            k, first = len(units), units.start if turning else 0
             if k not in functions:
-                functions[k] = mx.compile(partial(traced, k))
-            turned = self._inputs[first:] + self._inputs[:first]
-            outputs: list[Any] = functions[k](*(block for item in turned for block in item.blocks))
+                noting = _Noting(self._inputs)
+                with_inputs(noting, k)
+                used = tuple(noting.used)
+                functions[k] = used, self.mx.compile(partial(traced, k, used))
+            used, function = functions[k]
+            outputs: list[Any] = function(
+                *(block for index in used for block in self.input(first + index).blocks)
+            )
             return outputs
 
         return call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nnbt.chips import chip
+from nnbt.chips import chip, cpu
 from nnbt.evidence import Ceiling
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from nnbt.result import Case
 
-_PEAK_TYPE = {"complex64": "float32"}
+_PEAK_TYPE = {"complex64": "float32", "tfloat32": "tf32", "float8_e4m3": "float8"}
 """Types whose products run on the units of another one; complex64 counts real operations."""
 
 
@@ -45,3 +45,19 @@ def published_ceiling(
     return Ceiling(
         published.value, f"{known.name}: {published.value * 1e-12:,.0f} T{token} published"
     )
+
+
+def published_memory(facts: Mapping[str, Any]) -> Ceiling | None:
+    """The published memory bandwidth of the processor in `facts`, of one socket; None if unknown.
+
+    It is no ceiling of a case: a part of a socket, or of a machine shared with others, has less.
+    """
+    name = str(facts.get("cpu") or "")
+    apple, family = chip(name), cpu(name)
+    if apple is not None:
+        return Ceiling(apple.memory_bytes_per_s().value, f"{apple.name}, all its versions")
+    if family is None or family.memory_bytes_per_s is None:
+        return None
+    figure = family.memory_bytes_per_s
+    note = f"; {figure.note}" if figure.note else ""
+    return Ceiling(figure.value, f"{family.name}, one socket{note}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from nnbt.cli_conv import conv
+from nnbt.cli_ladder import ladder
 from nnbt.cli_options import (
     COUNT,
     CSV,
@@ -108,7 +109,8 @@ _OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         default=("mlx",),
         show_default=True,
         metavar="NAME",
-        help="What does the work; repeatable.",
+        help="What does the work: mlx, mlx-compiled, native (CPU), kernel (GPU), library or "
+        "mpsgraph; repeatable.",
     ),
     click.option(
         "--sizes",
@@ -133,7 +135,8 @@ _OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         "--op",
         default=None,
         metavar="NAME",
-        help="Bandwidth operation: copy or add.  [default: copy; add on CUDA]",
+        help="Bandwidth operation: copy or add; native and kernel also read, write, triad, ...  "
+        "[default: copy; add on CUDA; all of native and kernel]",
     ),
     click.option(
         "--data",
@@ -235,15 +238,23 @@ def cli(ctx: click.Context, /, **values: Any) -> None:
 class Files:
     """Where the results of a run are written, after each case; checked before the first."""
 
-    def __init__(self, csv_path: str | None, json_path: str | None) -> None:
+    def __init__(
+        self,
+        csv_path: str | None,
+        json_path: str | None,
+        *,
+        as_csv: Callable[[Run], str] | None = None,
+        as_json: Callable[[Run], str] | None = None,
+    ) -> None:
         from nnbt.columns import csv_text
         from nnbt.result import check_writable
 
         self._writers: list[tuple[Path, Callable[[Run], str]]] = []
         if csv_path is not None:
-            self._writers.append((Path(csv_path), lambda run: csv_text(run.results)))
+            as_csv = as_csv or (lambda run: csv_text(run.results))
+            self._writers.append((Path(csv_path), as_csv))
         if json_path is not None:
-            self._writers.append((Path(json_path), lambda run: run.to_json()))
+            self._writers.append((Path(json_path), as_json or (lambda run: run.to_json())))
         if csv_path and json_path and Path(csv_path).resolve() == Path(json_path).resolve():
             raise click.UsageError(
                 f"--csv and --json both name {csv_path}: give each a file of its own."
@@ -312,6 +323,7 @@ def info(topic: str | None, explain: str | None) -> None:
 
 
 cli.add_command(conv)
+cli.add_command(ladder)
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

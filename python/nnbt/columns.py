@@ -91,11 +91,29 @@ def _ratio(row: Result) -> Value:
     return float(ratio) if ratio is not None else None
 
 
-def _share_of_peak(row: Result) -> Value:
-    ceiling = row.details.get("ceiling")
-    if ceiling is None or row.rate is None:
-        return None
-    return float(row.rate / ceiling["rate"] * 100)
+def _share_of(name: str) -> Callable[[Result], Value]:
+    def value(row: Result) -> Value:
+        ceiling = row.details.get(name)
+        if ceiling is None or row.rate is None:
+            return None
+        return float(row.rate / ceiling["rate"] * 100)
+
+    return value
+
+
+def _op_shown(row: Result) -> Value:
+    """The operation where an engine has several of them in one run."""
+    return None if row.case.engine.startswith("mlx") else row.case.params.get("op")
+
+
+def _bytes_rate(name: str) -> Callable[[Result], Value]:
+    """GB/s in another convention of counting bytes."""
+
+    def value(row: Result) -> Value:
+        size = row.sizes.get(name)
+        return None if size is None or not row.median_s else size / row.median_s * 1e-9
+
+    return value
 
 
 def _dtype(row: Result) -> Value:
@@ -146,11 +164,14 @@ COLUMNS: tuple[Column, ...] = (
     Column("precision", "precision", "how it was computed", lambda r: r.precision, None, True),
     Column("dtype_shown", "dtype", "element type, and what was computed", _dtype, 1, True),
     Column("op", "op", "bandwidth operation", _param("op"), None, text=True),
+    Column("op_shown", "op", "bandwidth operation", _op_shown, 0, text=True),
+    Column("stores", "stores", "ordinary or round the caches", _param("stores"), 0, text=True),
+    Column("chain", "chain", "instructions that were issued", _param("chain"), 0, text=True),
     Column("graph_steps", "steps", "products in one evaluation", _param("graph_steps"), None),
     Column("cpu_workers", "workers", "MLX CPU streams", _param("cpu_workers"), None),
     Column("data", "data", "what the inputs held", _param("data"), None, text=True),
     Column("data_shown", "data", "what the inputs held, if not random", _data_shown, 0, True),
-    Column("n", "n", "requested size N of N x N matrices or images", lambda r: r.case.n),
+    Column("n", "n", "requested size N of N x N matrices or images", lambda r: r.case.n or None),
     Column("batch", "B", "images", _param("batch"), 5),
     Column("channels", "C", "channels of a layer, in and out", _param("channels"), 0),
     Column("layers", "L", "chained layers", _param("layers"), 0),
@@ -175,7 +196,17 @@ COLUMNS: tuple[Column, ...] = (
     *_rates("best_rate", "best_", "rate of the fastest run", 4),
     *_rates("slope_rate", "slope_", "rate free of the constant cost of an evaluation", 3),
     Column("ratio_to_random", "x random", "rate over that of random data", _ratio, 0),
-    Column("pct_of_peak", "% peak", "rate over the published peak", _share_of_peak, 2),
+    Column("bytes_per_element", "B/elem", "counted bytes an element", _size("element_bytes", 1), 6),
+    Column("bus_gb_per_s", "bus GB/s", "with write-allocate", _bytes_rate("traffic_bytes"), 4),
+    Column("moved_gb_per_s", "moved GB/s", "each byte once", _bytes_rate("bcopy_bytes"), 5),
+    Column("pct_of_peak", "% peak", "rate over the published peak", _share_of("ceiling"), 2),
+    Column(
+        "pct_of_ceiling",
+        "% ceiling",
+        "rate over the best that engine native or kernel measured on this machine",
+        _share_of("measured_ceiling"),
+        2,
+    ),
     Column("overhead_us", "over us", "constant cost of an evaluation", lambda r: r.overhead_us, 7),
     Column("effective_bits", "bits", "right bits of the output", lambda r: r.effective_bits, 3),
     Column("verdict", "verdict", "whether the number can be believed", _verdict, 0, text=True),
@@ -190,7 +221,8 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column("reason", "reason", "why there is no number", lambda r: r.reason, None, text=True),
 )
-_TERMINAL_ONLY = {"dtype_shown", "data_shown"}
+_ONE_DIGIT = {"interval_pct", "effective_bits", "overhead_us"}
+_TERMINAL_ONLY = {"dtype_shown", "data_shown", "op_shown"}
 
 
 def number(value: float) -> str:
@@ -217,9 +249,16 @@ def shown(column: Column, value: Value) -> str:
         return f"{VERDICT_SYMBOLS.get(str(value), '-')} {value}"
     if isinstance(value, str):
         return value
-    if column.key in ("interval_pct", "effective_bits", "overhead_us", "pct_of_peak"):
+    if column.key.startswith("pct_") or column.key in _ONE_DIGIT:
         return "exact" if value == math.inf else f"{value:.1f}"
     return number(value)
+
+
+def rate_text(rate: float, unit: str) -> str:
+    """A rate with its unit, in G or T."""
+    here = [(header, scale) for base, header, _, scale in _RATE_UNITS if base == unit]
+    header, scale = here[-1] if rate >= 1e12 else here[0]
+    return f"{number(rate * scale)} {header}"
 
 
 def chosen(rows: Sequence[Result]) -> list[Column]:

@@ -57,7 +57,7 @@ def overview() -> str:
         "machine\n" + _lines(hardware),
         "libraries\n" + _lines(libraries),
         "devices\n" + _lines(devices),
-        "more: nnbt info --explain (formulas, checks, columns, dtypes, devices, data, probes)",
+        f"more: nnbt info --explain ({', '.join(TOPICS)})",
     ]
     return "\n\n".join(sections)
 
@@ -125,6 +125,24 @@ def _devices() -> str:
     return _lines(rows)
 
 
+def _engines() -> str:
+    from nnbt.metrics import ENGINE_WORDS
+
+    return _lines(ENGINE_WORDS.items())
+
+
+def _ladder() -> str:
+    from nnbt.causes import CAUSES, LARGE_LOSS
+    from nnbt.ladder import RUNGS
+
+    parts = [
+        _lines((row.label, row.explain) for row in RUNGS.values()),
+        f"causes of a rung below {LARGE_LOSS:.0%} of the one above:",
+        _lines((row.code, f"{row.explain}; what you can do: {row.advice}") for row in CAUSES),
+    ]
+    return "\n".join(parts)
+
+
 def _data() -> str:
     from nnbt.plan import DATA
 
@@ -141,6 +159,8 @@ TOPICS: dict[str, Callable[[], str]] = {
     "columns": _columns,
     "dtypes": _dtypes,
     "devices": _devices,
+    "engines": _engines,
+    "ladder": _ladder,
     "data": _data,
     "probes": _probes,
 }

@@ -59,7 +59,7 @@ class Cell:
     work. `ops` are its bandwidth operations. `params`, `sizes` and `explain` replace those of the
     metric; `default_sizes` is module:function(case); without `sized` there is no matrix, and n is
     0. `expand` is module:function(case, options) -> the cases that one of the command line stands
-    for.
+    for. Results of a `ceiling` cell are what other engines' rates are set against.
     """
 
     builder: str
@@ -76,6 +76,7 @@ class Cell:
     sized: bool = True
     expand: str = ""
     explain: str = ""
+    ceiling: bool = False
 
     def build(self, bench: Any) -> Workload:
         """Allocates the inputs of a case."""
@@ -312,6 +313,7 @@ METRICS: dict[str, Metric] = {
                         default_sizes="nnbt.native_steps:default_sizes",
                         expand="nnbt.native_steps:bandwidth_cases",
                         explain=_STREAM,
+                        ceiling=True,
                     ),
                 ),
                 "kernel": (
@@ -324,6 +326,7 @@ METRICS: dict[str, Metric] = {
                         default_sizes="nnbt.kernel_steps:default_sizes",
                         expand="nnbt.kernel_steps:bandwidth_cases",
                         explain=_STREAM,
+                        ceiling=True,
                     ),
                 ),
             },
@@ -350,6 +353,7 @@ METRICS: dict[str, Metric] = {
                         sized=False,
                         expand="nnbt.native_steps:flops_cases",
                         explain=_PEAK,
+                        ceiling=True,
                     ),
                 ),
                 "kernel": (
@@ -363,6 +367,7 @@ METRICS: dict[str, Metric] = {
                         sized=False,
                         expand="nnbt.kernel_steps:flops_cases",
                         explain=_PEAK,
+                        ceiling=True,
                     ),
                 ),
                 "library": tuple(
@@ -443,11 +448,29 @@ METRICS: dict[str, Metric] = {
     )
 }
 ENGINES = tuple(dict.fromkeys(name for row in METRICS.values() for name in row.cells))
+ENGINE_WORDS = {
+    "mlx": "MLX, one evaluation of a lazy graph",
+    "mlx-compiled": "the same graph under mx.compile",
+    "native": "own loops on the CPU: STREAM, and chains of one instruction on registers",
+    "kernel": "own kernels on the GPU, through mx.fast.cuda_kernel or metal_kernel",
+    "library": "the vendor's matrix product: NumPy's BLAS on the CPU, cuBLASLt on an NVIDIA GPU",
+    "mpsgraph": "Apple's MPSGraph, on GPU and Neural Engine",
+}
+"""What each engine is. Rates of native and kernel are ceilings of the others."""
 
 
 def sizes_of(case: Case) -> dict[str, int]:
     """Bytes and operations of one run of the case, from its formulas."""
     return (cell(case).sizes or METRICS[case.metric].sizes)(case)
+
+
+def explained(case: Case) -> str:
+    """What the case measures, in words; empty for a metric that is not in the table."""
+    metric = METRICS.get(case.metric)
+    if metric is None:
+        return ""
+    here = [item for item in metric.cells.get(case.engine, ()) if case.device in item.devices]
+    return next((item.explain for item in here if item.explain), metric.explain)
 
 
 def cell(case: Case) -> Cell:

@@ -53,14 +53,14 @@ def flops_cases(case: Case, options: Options) -> list[Case]:
     ]
 
 
-def _repeated(step: Any, count: int) -> Run:
-    """`count` runs of a native Step; the Step itself for one, which is then timed without Python."""
-    if count == 1:
+def _repeated(step: Any, k: int) -> Run:
+    """`k` runs of a native Step; the Step itself for one: it is timed without Python."""
+    if k == 1:
         once: Run = step
         return once
 
     def run() -> None:
-        for _ in range(count):
+        for _ in range(k):
             step.run()
 
     return run
@@ -105,10 +105,7 @@ def bandwidth(bench: Bench) -> Workload:
         check=lambda: self_checked("every element with the closed form", step.verify()),
         unit_name="run",
         sizes=sizes,
-        notes=(
-            f"{step.isa} loops over float64 arrays, {step.threads} threads, {huge:.0%} in huge "
-            "pages",
-        ),
+        notes=(f"{step.isa} loops on float64, {step.threads} threads, {huge:.0%} huge pages",),
         floor=_empty_team(workers),
         resident_bytes=step.working_set_bytes,
     )
@@ -125,7 +122,10 @@ def flops(bench: Bench) -> Workload:
 
     def after() -> tuple[tuple[str, ...], dict[str, object]]:
         """The clock under this load, which with the ports of a core makes a peak."""
-        clock_hz = _native.core_clock_hz(step.threads, name)
+        try:
+            clock_hz = _native.core_clock_hz(step.threads, name)
+        except _native.Unsupported as error:
+            return (str(error),), {}
         details: dict[str, object] = {"clock_hz": clock_hz}
         if per_cycle is not None:
             cores = min(step.threads, _native.allowed_cores())

@@ -195,13 +195,9 @@ def _op(options: Options, metric: str, device: str, found: Cell) -> str:
 
 
 def _params(
-    options: Options,
-    metric: str,
-    device: str,
-    found: Cell,
-    data: str,
-    own: Mapping[str, int | str],
+    options: Options, bare: Case, found: Cell, data: str, own: Mapping[str, int | str]
 ) -> dict[str, int | str]:
+    metric, device = bare.metric, bare.device
     values: dict[str, int | str] = {
         "op": _op(options, metric, device, found),
         "graph_steps": options.graph_steps,
@@ -217,15 +213,10 @@ def _params(
     return chosen
 
 
-def _cases(
-    options: Options,
-    bare: Case,
-    data: str,
-    own: Mapping[str, int | str],
-) -> list[Case]:
+def _cases(options: Options, bare: Case, data: str, own: Mapping[str, int | str]) -> list[Case]:
     """What the options ask of one metric, device, engine and dtype. Raises Unsupported."""
     found = _usable(bare, options)
-    params = _params(options, bare.metric, bare.device, found, data, own)
+    params = _params(options, bare, found, data, own)
     sizes = options.sizes if options.sizes and found.sized else None
     cases = [
         case

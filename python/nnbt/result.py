@@ -159,9 +159,10 @@ class Run:
             "results": [row.as_dict() for row in self.results],
         }
 
-    def to_json(self) -> str:
-        """The JSON document as text; NaN and infinities become null, since JSON has neither."""
-        return json.dumps(_finite(self.as_dict()), indent=1, allow_nan=False) + "\n"
+    def to_json(self, more: Mapping[str, Any] | None = None) -> str:
+        """The JSON document as text, with `more` keys; NaN and infinities become null."""
+        document = {**self.as_dict(), **(more or {})}
+        return json.dumps(_finite(document), indent=1, allow_nan=False) + "\n"
 
 
 def _finite(value: Any) -> Any:

@@ -16,6 +16,7 @@ from nnbt.dtypes import dtype
 from nnbt.evidence import Evidence, effective_bits
 from nnbt.judge import judge
 from nnbt.machine import GpuState, gpu_state, gpus, machine
+from nnbt.measured import Ceilings
 from nnbt.metrics import METRICS, cell, sizes_of
 from nnbt.plan import RANDOM_DATA, Options, Plan, check_memory, make_plan
 from nnbt.result import Case, Result, Run
@@ -70,6 +71,7 @@ class Session:
     cache_bytes: int | None
     facts: Mapping[str, Any]
     floors: dict[tuple[str, int], float]
+    ceilings: Ceilings
 
 
 def now() -> str:
@@ -120,6 +122,7 @@ def execute(
         last_cache_bytes(),
         facts,
         {},
+        Ceilings(machine().fingerprint, keep=measure is None),
     )
     run = Run(facts, list(argv), now())
     listener.planned(plan)
@@ -127,6 +130,7 @@ def execute(
     for index, case in enumerate(plan.cases):
         listener.started(index, len(plan.cases), case, None)
         result = with_ratio_to_random(run_case(session, case), run.results)
+        session.ceilings.remember(result)
         run.results.append(result)
         run.finished = index + 1 == len(plan.cases)
         listener.finished(result, run)
@@ -384,6 +388,10 @@ class _Runner:
         details["cost"] = {"answer_s": answered - started, "slope_s": check_s + started - answered}
         if ceiling is not None:
             details["ceiling"] = asdict(ceiling)
+        measured = self.session.ceilings.known(self.case, workload.precision)
+        if measured is not None:
+            details["measured_ceiling"] = asdict(measured)
+            more_notes = (*more_notes, f"ceiling: {measured.by}, measured {measured.age()}")
         verdict, reasons = judge(replace(evidence, details=details))
         bits = effective_bits(answer.error) if answer else None
         return Result(

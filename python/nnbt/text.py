@@ -8,7 +8,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any, TextIO
 
 from nnbt.columns import Column, chosen, shown
-from nnbt.metrics import METRICS
+from nnbt.metrics import explained
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ _STYLES = {"VALID": "green", "SUSPECT": "yellow", "INVALID": "bold red", "ERROR"
 
 def title(row: Result) -> str:
     """The heading of the table that this row belongs to: rows with equal titles share one."""
-    metric = METRICS.get(row.case.metric)
-    explain = f": {metric.explain}" if metric else ""
+    words = explained(row.case)
+    explain = f": {words}" if words else ""
     workers = row.case.params.get("cpu_workers")
     threads = f", {workers} CPU workers" if workers else ""
     return f"{row.case.metric} on {row.case.device} ({row.case.engine}{threads}){explain}"
@@ -134,7 +134,7 @@ def wrapped(text: str, width: int | None, indent: str = "") -> list[str]:
 
 
 def _label(row: Result, rows: Sequence[Result]) -> str:
-    parts = [f"n={row.case.n}"]
+    parts = [f"n={row.case.n}"] if row.case.n else []
     if len({other.case.dtype for other in rows}) > 1:
         parts.insert(0, row.case.dtype)
     for name, value in row.case.params.items():
@@ -146,6 +146,15 @@ def _label(row: Result, rows: Sequence[Result]) -> str:
 def use_color(stream: TextIO) -> bool:
     """Color and boxes only on a terminal that wants them (NO_COLOR, TERM=dumb)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def can_draw(stream: TextIO) -> bool:
+    """Whether the stream can show bars."""
+    try:
+        "█▏".encode(stream.encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True
 
 
 def terminal_width(stream: TextIO) -> int | None:

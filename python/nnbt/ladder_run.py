@@ -1,0 +1,183 @@
+"""Measures the rungs of a ladder, each by an ordinary run, and one in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nnbt import _mlx, _native, ladder
+from nnbt._native import Unsupported
+from nnbt.causes import explain_losses, loaded_blas
+from nnbt.devices import DEVICES, default_device
+from nnbt.dtypes import dtype
+from nnbt.ladder import RUNGS, Kind, Ladder, Rung
+from nnbt.machine import machine
+from nnbt.metrics import METRICS
+from nnbt.result import Run
+from nnbt.runner import execute, now
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nnbt.plan import Options
+    from nnbt.runner import Listener
+    from nnbt.workload import Measure
+
+_BLAS_TYPES = ("float32", "float64", "complex64")
+_NOT_PRELOADED = "cannot be preloaded"  # what ld.so says, and then goes on without it
+
+
+def climb(
+    options: Options,
+    *,
+    library: str | None = None,
+    listener: Listener | None = None,
+    measure: Measure | None = None,
+    argv: Sequence[str] = (),
+) -> tuple[Ladder, Run]:
+    """The ladder of one metric and dtype, and all results behind it.
+
+    `library` is a BLAS to be preloaded in a process of its own. Raises Unsupported where there is
+    no ladder of what the options ask for.
+    """
+    device = _checked(options, library)
+    metric, token = options.metrics[0], dtype(options.dtypes[0]).token
+    options = replace(options, dtypes=(token,))
+    tensor_float = _tensor_float(options, device)
+    whole = Run(machine().as_dict(), list(argv), now())
+    runs: dict[str, Run] = {}
+    rungs: dict[str, Rung] = {}
+    for key, kind in RUNGS.items():
+        asked = ladder.rung_options(options, device, kind, tensor_float=tensor_float)
+        if asked is None:
+            continue
+        if asked.engines[0] not in METRICS[metric].cells:
+            rungs[key] = Rung(kind, reason=kind.without)
+            continue
+        try:
+            run = runs[key] = execute(asked, measure=measure, listener=listener)
+        except Unsupported as error:
+            rungs[key] = ladder.refused(kind, error)
+            continue
+        whole.machine = run.machine
+        whole.results += run.results
+        rungs[key] = ladder.best_of(kind, run)
+    above = "tfloat32" if tensor_float and token == "float32" else token
+    rungs["published"] = ladder.published(metric, device, above, whole.machine)
+    rungs["clock"] = ladder.clock_derived(
+        metric, above, runs.get("native"), rungs["native"].row, _gpu_peak
+    )
+    if library is not None:
+        rungs["tried"] = preloaded(RUNGS["tried"], options, library)
+    whole.finished = True
+    unit = next((rung.unit for rung in rungs.values() if rung.unit), "")
+    found = Ladder(metric, device, token, unit, tuple(rungs[key] for key in RUNGS if key in rungs))
+    losses = explain_losses(
+        found,
+        blas=loaded_blas() if device == "cpu" else "",
+        usable_cpus=machine().usable_cpus,
+        cores=_native.allowed_cores(),
+        tensor_float=tensor_float,
+    )
+    return replace(found, losses=losses), whole
+
+
+def _checked(options: Options, library: str | None) -> str:
+    """The device. Raises Unsupported with one sentence."""
+    metric = options.metrics[0]
+    known = ladder.METRICS_WITH_LADDER
+    if metric not in known:
+        raise Unsupported(f"There is no ladder of {metric}: type --metric {' or '.join(known)}.")
+    device = default_device()[0] if options.device == "auto" else options.device
+    if device not in ladder.ENGINES:
+        raise Unsupported(f"There is no ladder of device {device}: type --device cpu or gpu.")
+    missing = DEVICES[device].missing()
+    if missing is not None:
+        raise Unsupported(missing)
+    if library is not None:
+        _check_library(options, device, library)
+    return device
+
+
+def _check_library(options: Options, device: str, library: str) -> None:
+    token = options.dtypes[0]
+    if sys.platform != "linux":
+        raise Unsupported("--try replaces the BLAS of MLX's Linux wheel: leave it out here.")
+    if device != "cpu" or options.metrics[0] != "flops" or token not in _BLAS_TYPES:
+        raise Unsupported(
+            "--try preloads a BLAS, which multiplies on the CPU: type --device cpu --metric flops "
+            f"--dtype {' or '.join(_BLAS_TYPES)}, or leave it out."
+        )
+    if set(str(Path(library).resolve())) & {" ", ":"}:
+        raise Unsupported(
+            f"{library} can't be preloaded, since the loader splits paths at spaces and colons: "
+            "type --try with a path without them, such as a link."
+        )
+    if not Path(library).is_file():
+        raise Unsupported(
+            f"There is no file {library}: type --try with the path of an OpenBLAS, such as "
+            "/usr/lib/x86_64-linux-gnu/libopenblas.so.0."
+        )
+
+
+def _tensor_float(options: Options, device: str) -> bool:
+    """Whether MLX multiplies float32 as TF32 here."""
+    if device != "gpu" or sys.platform == "darwin":
+        return False
+    default = os.environ.get("MLX_ENABLE_TF32", "1") != "0"
+    return {"on": True, "off": False}.get(options.tf32, default)
+
+
+def _gpu_peak(token: str, clock_hz: float) -> float | None:
+    from nnbt import gpu_kernels
+
+    capability = gpu_kernels.compute_capability(_mlx.core())
+    return None if capability is None else gpu_kernels.clock_peak(token, capability, clock_hz)
+
+
+def preloaded(kind: Kind, options: Options, library: str) -> Rung:
+    """The rung `mlx`, measured by another process that loads `library` before everything else."""
+    metric = options.metrics[0]
+    sizes = options.sizes or ladder.SIZES[metric, "cpu"]
+    with tempfile.TemporaryDirectory(prefix="nnbt-") as folder:
+        path = Path(folder) / "run.json"
+        command = [
+            sys.executable, "-m", "nnbt", "--metric", metric, "--device", "cpu",
+            "--dtype", options.dtypes[0], "--sizes", *map(str, sizes),
+            "--max-seconds", str(options.max_seconds), "--cpu-workers", str(options.cpu_workers),
+            "--warmup", str(options.warmup), "--json", str(path), "--no-fail",
+            *(["--runs", str(options.runs)] if options.runs else []),
+        ]  # fmt: skip
+        libraries = (str(Path(library).resolve()), os.environ.get("LD_PRELOAD"))
+        done = subprocess.run(  # noqa: S603  this Python, with options that were checked
+            command,
+            env={**os.environ, "LD_PRELOAD": ":".join(filter(None, libraries))},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if _NOT_PRELOADED in done.stderr:
+            return Rung(kind, reason=f"{library} is no library that this system can load.")
+        if not path.is_file():
+            said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+            return Rung(kind, reason=f"The process with {library} ended early: {said[0]}")
+        rows = json.loads(path.read_text(encoding="utf-8"))["results"]
+    return _tried(kind, rows, Path(library).name)
+
+
+def _tried(kind: Kind, rows: list[dict[str, Any]], name: str) -> Rung:
+    """The best row of the other process; a wrong product is no gain."""
+    good = [row for row in rows if row["rate"] and row["verdict"] != "INVALID"]
+    if not good:
+        sentences = [row["reason"] or " ".join(row["sentences"].values()) for row in rows]
+        verdict = rows[0]["verdict"] or rows[0]["status"] if rows else ""
+        return Rung(kind, reason=f"With {name}: {' '.join(sentences)}", verdict=verdict)
+    best = max(good, key=lambda row: float(row["rate"]))
+    by = f"{name}, n = {best['case']['n']}"
+    return Rung(kind, float(best["rate"]), best["unit"], by, "", best["verdict"])
