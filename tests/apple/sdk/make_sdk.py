@@ -55,6 +55,8 @@ SETTINGS = {
     "MaximumDeploymentTarget": "15.0.99",
     "DefaultDeploymentTarget": "15.0",
 }
+# Exported by macOS's libc++ but not by Debian's: std::atomic waits on 64 bits there.
+DARWIN_CXX = ["_ZNSt3__120__libcpp_atomic_waitEPVKvx"]
 OBJC_SYMBOLS = """
     objc_msgSend objc_msgSendSuper2 objc_alloc objc_alloc_init objc_opt_new objc_opt_class
     objc_opt_isKindOfClass objc_opt_respondsToSelector objc_autoreleasePoolPush
@@ -98,7 +100,7 @@ def libcxx_symbols(nm: str, libraries: list[str]) -> list[str]:
     if not symbols:
         message = "the libc++ libraries export nothing"
         raise SystemExit(message)
-    return sorted(symbols)
+    return sorted(symbols) + DARWIN_CXX
 
 
 def link_headers(sdk: Path, zig: Path) -> None:
