@@ -199,7 +199,7 @@ void finish(const Compiled& compiled, MPSGraphExecutableExecutionDescriptor* des
                                                 resultsArray:(NSArray<MPSGraphTensorData*>*)results
                                          executionDescriptor:
                                              (MPSGraphExecutableExecutionDescriptor*)descriptor {
-  const Compiled& compiled = *static_cast<Compiled*>(sim);
+  Compiled& compiled = *static_cast<Compiled*>(sim);
   if (queue == nil) refuse("no command queue");
   if ([inputs count] != 1 || [results count] != 1) refuse("wrong number of inputs or results");
   if (fault("run_exception")) refuse("told to raise");
