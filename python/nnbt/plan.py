@@ -242,8 +242,8 @@ def _without_effect(options: Options, bare: Case) -> list[str]:
     return notes
 
 
-def make_plan(options: Options) -> Plan:
-    """The cases that the options ask for. Raises Unsupported with one sentence."""
+def check_options(options: Options) -> tuple[str, ...]:
+    """The names of the dtypes. Raises Unsupported with one sentence for what can't be typed."""
     for metric in options.metrics:
         _one_of("--metric", metric, METRICS)
     _check_numbers(options)
@@ -252,7 +252,12 @@ def make_plan(options: Options) -> Plan:
     for mode in options.data:
         _one_of("--data", mode, DATA)
     _one_of("--tf32", options.tf32, TF32_MODES)
-    tokens = tuple(dtype(token).token for token in options.dtypes)
+    return tuple(dtype(token).token for token in options.dtypes)
+
+
+def make_plan(options: Options) -> Plan:
+    """The cases that the options ask for. Raises Unsupported with one sentence."""
+    tokens = check_options(options)
     devices, notes = _devices(options)
     asked = [
         (Case(metric, device, engine, token, 1), data, own)
