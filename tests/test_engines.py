@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 from dataclasses import asdict, replace
 from types import SimpleNamespace
@@ -24,6 +25,7 @@ from nnbt import (
     library_steps,
     measured,
     metrics,
+    native_steps,
     vendor,
 )
 from nnbt.bench import _Noting
@@ -123,6 +125,35 @@ def test_default_arrays_are_four_times_the_last_cache(monkeypatch: pytest.Monkey
     (n,) = {case.n for case in plan(engines=("native",))}
     assert n * n * 4 >= 4 * 2**25
     assert (n - N) ** 2 * 4 < 4 * 2**25
+
+
+def test_ladder_sizes_double_from_the_first_cache_to_beyond_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_native, "cache_bytes", lambda: {1: 2**15, 2: 2**19, 3: 2**25})
+    cases = plan(engines=("native",), op="read", ladder_sizes=True)
+    arrays = [case.n**2 * 4 for case in cases]
+    assert arrays[0] == 2**14
+    assert arrays[-1] >= 4 * 2**25
+    steps = [after / before for before, after in itertools.pairwise(arrays)]
+    assert all(1.9 < step < 4.1 for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "level"), [(2**16, "L1"), (2**20, "L2"), (2**25, "L3"), (2**25 + 1, "memory")]
+)
+def test_private_caches_count_once_a_thread(
+    bytes_: int, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_native, "cache_bytes", lambda: {1: 2**15, 2: 2**19, 3: 2**25})
+    assert native_steps.fits_in(bytes_, 2) == level
+
+
+def test_ladder_sizes_are_for_caches_only() -> None:
+    with pytest.raises(nnbt.Unsupported, match="type --sizes, or --metric bandwidth --engine nat"):
+        plan(engines=("mlx",), ladder_sizes=True)
+    with pytest.raises(nnbt.Unsupported, match="type one of them"):
+        plan(engines=("native",), ladder_sizes=True, sizes=(N,))
 
 
 def test_options_that_do_not_count_are_named_and_give_no_second_case() -> None:

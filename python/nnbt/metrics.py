@@ -57,7 +57,7 @@ class Cell:
     (with case and options) for a sentence if the engine can't run here (empty: it runs wherever
     its device is). `takes` names the file options that it understands; `mlx` whether MLX does the
     work. `ops` are its bandwidth operations. `params`, `sizes` and `explain` replace those of the
-    metric; `default_sizes` is module:function(case); without `sized` there is no matrix, and n is
+    metric; `default_sizes` and `ladder_sizes` are module:function(case); without `sized` there is no matrix, and n is
     0. `expand` is module:function(case, options) -> the cases that one of the command line stands
     for. Results of a `ceiling` cell are what other engines' rates are set against.
     """
@@ -73,6 +73,7 @@ class Cell:
     params: tuple[str, ...] | None = None
     sizes: Callable[[Case], dict[str, int]] | None = None
     default_sizes: str = ""
+    ladder_sizes: str = ""
     sized: bool = True
     expand: str = ""
     explain: str = ""
@@ -93,8 +94,15 @@ class Cell:
         cases: list[Case] = _function(self.expand)(case, options) if self.expand else [case]
         return cases
 
-    def sizes_for(self, case: Case, metric: Metric) -> tuple[int, ...]:
-        """The n that are measured where none is named."""
+    def sizes_for(self, case: Case, metric: Metric, options: Options) -> tuple[int, ...]:
+        """The n that are measured where none is named. Raises Unsupported for no such ladder."""
+        if options.ladder_sizes:
+            if not self.ladder_sizes:
+                raise Unsupported(
+                    f"--ladder-sizes goes through the caches of a processor, and {metric.name} by "
+                    f"{case.engine} has none: type --sizes, or --metric bandwidth --engine native."
+                )
+            return _function(self.ladder_sizes)(case)  # type: ignore[no-any-return]
         if not self.sized:
             return (0,)
         sizes: tuple[int, ...] = metric.default_sizes
@@ -311,6 +319,7 @@ METRICS: dict[str, Metric] = {
                         ops=STREAM_OPS,
                         params=("op", "cpu_workers"),
                         default_sizes="nnbt.native_steps:default_sizes",
+                        ladder_sizes="nnbt.native_steps:ladder_sizes",
                         expand="nnbt.native_steps:bandwidth_cases",
                         explain=_STREAM,
                         ceiling=True,

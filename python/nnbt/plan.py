@@ -37,7 +37,7 @@ class Options:
     """What the command line and nnbt.run take; the defaults are the documented ones.
 
     `warmup` runs before timing; `runs` timed runs (None: adaptive within `max_seconds` a case);
-    `cpu_workers` MLX streams, one a thread (0: all processors this process may use). `params`
+    `ladder_sizes` takes arrays from the first cache to beyond the last; `cpu_workers` MLX streams, one a thread (0: all processors this process may use). `params`
     holds values of what only one metric has. Device `all` stands for all that the engines have,
     less those in `without`. With `lenient`, cases that can't be run are left out with a note, as
     long as one is left. `counters` allows those of the Neural Engine; packages are folders, for
@@ -49,6 +49,7 @@ class Options:
     engines: tuple[str, ...] = ("mlx",)
     dtypes: tuple[str, ...] = ("float32",)
     sizes: tuple[int, ...] | None = None
+    ladder_sizes: bool = False
     op: str | None = None
     data: tuple[str, ...] = ("normal",)
     tf32: str = "default"
@@ -102,6 +103,8 @@ def _check_numbers(options: Options) -> None:
     for n in options.sizes or ():
         if not 1 <= n <= _LARGEST_N:
             raise Unsupported(f"{option} {n} is out of range: type 1 to {_LARGEST_N}.")
+    if options.sizes and options.ladder_sizes:
+        raise Unsupported("--sizes and --ladder-sizes both name the sizes: type one of them.")
     if options.sizes == ():
         raise Unsupported(f"{option} needs at least one size: type {option} 1024.")
     for metric in options.metrics:
@@ -217,10 +220,10 @@ def _cases(options: Options, bare: Case, data: str, own: Mapping[str, int | str]
     """What the options ask of one metric, device, engine and dtype. Raises Unsupported."""
     found = _usable(bare, options)
     params = _params(options, bare, found, data, own)
-    sizes = options.sizes if options.sizes and found.sized else None
+    sizes = options.sizes if found.sized else None
     cases = [
         case
-        for n in dict.fromkeys(sizes or found.sizes_for(bare, METRICS[bare.metric]))
+        for n in dict.fromkeys(sizes or found.sizes_for(bare, METRICS[bare.metric], options))
         for case in found.cases(replace(bare, n=n, params=params), options)
     ]
     for case in cases:

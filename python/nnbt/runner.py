@@ -432,7 +432,7 @@ class _Runner:
     def _written(self, workload: Workload, runs: int) -> int:
         if self.case.metric != "bandwidth":
             return 0
-        return runs * workload.sizes["matrix_bytes"]
+        return runs * workload.sizes.get("written_bytes", workload.sizes["matrix_bytes"])
 
     def _mantissa(self, workload: Workload) -> int | None:
         if workload.mantissa is None:
