@@ -57,8 +57,8 @@ class Cell:
     (with case and options) for a sentence if the engine can't run here (empty: it runs wherever
     its device is). `takes` names the file options that it understands; `mlx` whether MLX does the
     work. `ops` are its bandwidth operations. `params`, `sizes` and `explain` replace those of the
-    metric; `default_sizes` and `ladder_sizes` are module:function(case); without `sized` there is no matrix, and n is
-    0. `expand` is module:function(case, options) -> the cases that one of the command line stands
+    metric; `default_sizes` and `ladder_sizes` are module:function(case); without `sized` there is
+    no matrix, and n is 0. `expand` is module:function(case, options) -> the cases that one of the command line stands
     for. Results of a `ceiling` cell are what other engines' rates are set against.
     """
 

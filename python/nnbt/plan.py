@@ -37,11 +37,11 @@ class Options:
     """What the command line and nnbt.run take; the defaults are the documented ones.
 
     `warmup` runs before timing; `runs` timed runs (None: adaptive within `max_seconds` a case);
-    `ladder_sizes` takes arrays from the first cache to beyond the last; `cpu_workers` MLX streams, one a thread (0: all processors this process may use). `params`
-    holds values of what only one metric has. Device `all` stands for all that the engines have,
-    less those in `without`. With `lenient`, cases that can't be run are left out with a note, as
-    long as one is left. `counters` allows those of the Neural Engine; packages are folders, for
-    engines that make them.
+    `ladder_sizes` takes arrays from the first cache to beyond the last; `cpu_workers` MLX streams,
+    one a thread (0: all processors this process may use). `params` holds values of what only one
+    metric has. Device `all` stands for all that the engines have, less those in `without`. With
+    `lenient`, cases that can't be run are left out with a note, as long as one is left. `counters`
+    allows those of the Neural Engine; packages are folders, for engines that make them.
     """
 
     metrics: tuple[str, ...] = ("bandwidth",)
