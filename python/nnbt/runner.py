@@ -423,7 +423,7 @@ class _Runner:
 
     def _gpu_state(self) -> GpuState | None:
         """Clock, power and throttling right after the timed runs, while they still hold."""
-        if self.place.device == "cpu":
+        if self.case.device == "cpu":
             return None
         uuid = self.session.facts.get("device_uuid")
         index = next((gpu.index for gpu in gpus() if gpu.uuid == uuid), 0)
