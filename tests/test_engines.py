@@ -26,6 +26,7 @@ from nnbt import (
     measured,
     metrics,
     native_steps,
+    sizes,
     vendor,
 )
 from nnbt.bench import _Noting
@@ -68,7 +69,7 @@ def test_cells_name_what_the_tables_of_the_engines_hold() -> None:
 
 @pytest.mark.parametrize("row", _native.stream_kernels(), ids=lambda row: row.name)
 def test_streams_are_counted_as_the_native_table_does(row: Any) -> None:
-    assert metrics.STREAMS[row.name] == row.reads + row.writes
+    assert sizes.STREAMS[row.name] == row.reads + row.writes
 
 
 @pytest.mark.parametrize("dtype", ["tfloat32", "float8_e4m3"])
@@ -341,7 +342,7 @@ def test_a_kernel_is_wired_and_checked(row: Any, spoilt: bool) -> None:
     assert 4 <= workload.units <= workload.largest_k
     if row.metric == "bandwidth":  # small arrays: so many that no cache holds them
         assert (workload.largest_k, workload.units) == (64, 32)
-        assert workload.unit_work == metrics.STREAMS[row.name] * n * n * 4
+        assert workload.unit_work == sizes.STREAMS[row.name] * n * n * 4
     answer = workload.check()
     assert answer.exact is not spoilt
     assert bool(answer.problem) is spoilt

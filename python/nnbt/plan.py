@@ -12,11 +12,13 @@ from nnbt._native import Unsupported
 from nnbt.devices import DEVICES, default_device
 from nnbt.dtypes import dtype
 from nnbt.machine import machine
-from nnbt.metrics import ENGINES, METRICS, Cell, Param, cell, sizes_of
+from nnbt.metrics import ENGINES, METRICS, cell, sizes_of
 from nnbt.result import Case
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from nnbt.cells import Cell, Param
 
 DATA = {
     "normal": "normal distribution, full mantissa; integers uniform over their whole range",
