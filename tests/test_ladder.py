@@ -14,8 +14,9 @@ import nnbt
 from command import nnbt as command
 from fake_measure import FakeMeasure
 from fake_site import compile_library
-from nnbt import causes, ladder, ladder_run
+from nnbt import causes, gpu_kernels, ladder, ladder_run
 from nnbt.causes import CAUSES, Facts, explain_losses, loaded_blas
+from nnbt.devices import DEVICES
 from nnbt.ladder import RUNGS, Ladder, Rung, best_of, clock_derived, published, rung_options
 from nnbt.ladder_run import climb
 from nnbt.ladder_text import bar, ladder_csv, ladder_text
@@ -464,6 +465,84 @@ def test_a_rung_that_can_not_be_is_a_sentence_and_the_others_are_measured() -> N
     assert by_key["library"].verdict == "UNSUPPORTED"
     assert "has no bfloat16" in by_key["library"].reason
     assert by_key["mlx"].rate
+
+
+H200_RATES = {"kernel": 926e12, "library": 771e12, "mlx": 641e12, "mlx-compiled": 630e12}
+CAPPED = {"sm_clock_mhz": 1755, "throttle_reasons": ("software power cap",)}
+
+
+def h200(asked: list[Options]) -> Any:
+    """Stands for `execute`: one row an engine, as an H200 gives them."""
+
+    def execute(options: Options, **_: Any) -> Run:
+        asked.append(options)
+        engine, token = options.engines[0], options.dtypes[0]
+        params = {"chain": "wgmma"} if engine == "kernel" else {}
+        row = result(engine, H200_RATES[engine], device="gpu", params=params)
+        case = replace(row.case, dtype=token)
+        return Run(H200, [], "", [replace(row, case=case, details={"gpu_state": CAPPED})])
+
+    return execute
+
+
+@pytest.fixture
+def on_h200(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
+    asked: list[Options] = []
+    monkeypatch.setattr(ladder_run.sys, "platform", "linux")
+    monkeypatch.delenv("MLX_ENABLE_TF32", raising=False)
+    present = replace(DEVICES["gpu"], missing=lambda: None)
+    monkeypatch.setitem(DEVICES, "gpu", present)
+    monkeypatch.setattr(ladder_run, "execute", h200(asked))
+    monkeypatch.setattr(gpu_kernels, "compute_capability", lambda _: (9, 0))
+    monkeypatch.setattr(gpu_kernels, "multiprocessors", lambda: 132)
+    return asked
+
+
+def test_a_gpu_has_the_same_rungs(on_h200: list[Options]) -> None:
+    found, _ = climb(replace(QUICK, device="gpu", dtypes=("bfloat16",), sizes=None))
+    rates = {r.kind.key: r.rate for r in found.rungs}
+    assert rates == {
+        "published": pytest.approx(989.4e12, rel=1e-3),
+        "clock": pytest.approx(132 * 4096 * 1755e6),
+        "native": 926e12,
+        "library": 771e12,
+        "mlx": 641e12,
+        "mlx-compiled": 630e12,
+    }
+    assert [options.engines for options in on_h200] == [(name,) for name in H200_RATES]
+    assert [options.sizes for options in on_h200] == [None, (8192,), (8192,), (8192,)]
+    assert found.losses == ()
+
+
+@pytest.mark.parametrize(
+    ("tf32", "above", "published_rate"),
+    [("default", "tfloat32", 494.7e12), ("off", "float32", 67e12)],
+)
+def test_float32_is_set_against_what_mlx_makes_of_it(
+    tf32: str, above: str, published_rate: float, on_h200: list[Options]
+) -> None:
+    found, _ = climb(replace(QUICK, device="gpu", tf32=tf32))
+    assert [options.dtypes[0] for options in on_h200] == [above, above, "float32", "float32"]
+    assert found.rungs[0].rate == pytest.approx(published_rate, rel=1e-3)
+
+
+def test_a_power_cap_explains_a_loss(
+    on_h200: list[Options], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(H200_RATES, "kernel", 700e12)
+    found, _ = climb(replace(QUICK, device="gpu", dtypes=("bfloat16",)))
+    (loss,) = found.losses
+    assert (loss.rung, loss.cause, len(on_h200)) == ("native", "POWER_CAP", 4)
+    assert "software power cap" in loss.sentence
+
+
+def test_a_chip_that_the_kernels_do_not_know_counts_by_its_row(
+    on_h200: list[Options], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_kernels, "compute_capability", lambda _: (8, 9))
+    found, _ = climb(replace(QUICK, device="gpu", dtypes=("bfloat16",)))
+    assert on_h200
+    assert found.rungs[1].rate == pytest.approx(132 * 4096 * 1755e6)
 
 
 @pytest.mark.parametrize(
