@@ -356,6 +356,14 @@ def test_a_kernel_that_the_chip_lacks_says_so() -> None:
         kernel_steps.flops(bench(case, mx))
 
 
+@pytest.mark.usefixtures("small_gpu")
+@pytest.mark.parametrize("op", ["copy", "bulk_copy"])
+def test_arrays_too_small_for_a_kernel_are_refused(op: str) -> None:
+    case = Case("bandwidth", "gpu", "kernel", "float32", 16, {"op": op})
+    with pytest.raises(nnbt.Unsupported, match="moves at least .*: type a larger --sizes"):
+        kernel_steps.bandwidth(bench(case, FakeGpu(_mlx.core())))
+
+
 # Engine mlx-compiled
 
 

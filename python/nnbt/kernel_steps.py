@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nnbt import gpu_kernels
+from nnbt._native import Unsupported
 from nnbt.dtypes import dtype
 from nnbt.workload import Workload, self_checked
 
@@ -64,7 +65,10 @@ def flops_cases(case: Case, options: Options) -> list[Case]:
 
 
 def _workload(bench: Bench, row: Kernel, launches: int, **params: object) -> Workload:
-    built = gpu_kernels.build(row, bench.mx, launches=launches, **params)
+    try:
+        built = gpu_kernels.build(row, bench.mx, launches=launches, **params)
+    except ValueError as error:  # parameters come from n alone
+        raise Unsupported(f"{error}: type a larger --sizes.") from error
     units = min(launches, max(UNITS, launches // 2))
     work = int(built.work.bytes if row.metric == "bandwidth" else built.work.ops)
     name = "work_bytes" if row.metric == "bandwidth" else "work_ops"
