@@ -360,7 +360,7 @@ def test_a_kernel_that_the_chip_lacks_says_so() -> None:
 @pytest.mark.parametrize("op", ["copy", "bulk_copy"])
 def test_arrays_too_small_for_a_kernel_are_refused(op: str) -> None:
     case = Case("bandwidth", "gpu", "kernel", "float32", 16, {"op": op})
-    with pytest.raises(nnbt.Unsupported, match="moves at least .*: type a larger --sizes"):
+    with pytest.raises(nnbt.Unsupported, match=r"moves at least .*: type a larger --sizes"):
         kernel_steps.bandwidth(bench(case, FakeGpu(_mlx.core())))
 
 
