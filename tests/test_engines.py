@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 from dataclasses import asdict, replace
 from types import SimpleNamespace
@@ -24,6 +25,8 @@ from nnbt import (
     library_steps,
     measured,
     metrics,
+    native_steps,
+    sizes,
     vendor,
 )
 from nnbt.bench import _Noting
@@ -66,7 +69,7 @@ def test_cells_name_what_the_tables_of_the_engines_hold() -> None:
 
 @pytest.mark.parametrize("row", _native.stream_kernels(), ids=lambda row: row.name)
 def test_streams_are_counted_as_the_native_table_does(row: Any) -> None:
-    assert metrics.STREAMS[row.name] == row.reads + row.writes
+    assert sizes.STREAMS[row.name] == row.reads + row.writes
 
 
 @pytest.mark.parametrize("dtype", ["tfloat32", "float8_e4m3"])
@@ -123,6 +126,35 @@ def test_default_arrays_are_four_times_the_last_cache(monkeypatch: pytest.Monkey
     (n,) = {case.n for case in plan(engines=("native",))}
     assert n * n * 4 >= 4 * 2**25
     assert (n - N) ** 2 * 4 < 4 * 2**25
+
+
+def test_ladder_sizes_double_from_the_first_cache_to_beyond_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_native, "cache_bytes", lambda: {1: 2**15, 2: 2**19, 3: 2**25})
+    cases = plan(engines=("native",), op="read", ladder_sizes=True)
+    arrays = [case.n**2 * 4 for case in cases]
+    assert arrays[0] == 2**14
+    assert arrays[-1] >= 4 * 2**25
+    steps = [after / before for before, after in itertools.pairwise(arrays)]
+    assert all(1.9 < step < 4.1 for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "level"), [(2**16, "L1"), (2**20, "L2"), (2**25, "L3"), (2**25 + 1, "memory")]
+)
+def test_private_caches_count_once_a_thread(
+    bytes_: int, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_native, "cache_bytes", lambda: {1: 2**15, 2: 2**19, 3: 2**25})
+    assert native_steps.fits_in(bytes_, 2) == level
+
+
+def test_ladder_sizes_are_for_caches_only() -> None:
+    with pytest.raises(nnbt.Unsupported, match="type --sizes, or --metric bandwidth --engine nat"):
+        plan(engines=("mlx",), ladder_sizes=True)
+    with pytest.raises(nnbt.Unsupported, match="type one of them"):
+        plan(engines=("native",), ladder_sizes=True, sizes=(N,))
 
 
 def test_options_that_do_not_count_are_named_and_give_no_second_case() -> None:
@@ -306,12 +338,14 @@ def test_a_kernel_is_wired_and_checked(row: Any, spoilt: bool) -> None:
     workload.step(workload.units)()
     work = workload.sizes["work_bytes" if row.metric == "bandwidth" else "work_ops"]
     assert work == workload.units * workload.unit_work > 0
-    assert workload.units == len(mx.calls) == min(4, workload.largest_k)
+    assert workload.units == len(mx.calls)
+    assert 4 <= workload.units <= workload.largest_k
+    if row.metric == "bandwidth":  # small arrays: so many that no cache holds them
+        assert (workload.largest_k, workload.units) == (64, 32)
+        assert workload.unit_work == sizes.STREAMS[row.name] * n * n * 4
     answer = workload.check()
     assert answer.exact is not spoilt
     assert bool(answer.problem) is spoilt
-    if row.metric == "bandwidth":
-        assert workload.unit_work == metrics.STREAMS[row.name] * n * n * 4
 
 
 @pytest.mark.usefixtures("small_gpu")
@@ -320,6 +354,14 @@ def test_a_kernel_that_the_chip_lacks_says_so() -> None:
     case = Case("flops", "gpu", "kernel", "float8_e4m3", 0, {"chain": "wgmma"})
     with pytest.raises(nnbt.Unsupported, match=r"needs compute capability 9\.0"):
         kernel_steps.flops(bench(case, mx))
+
+
+@pytest.mark.usefixtures("small_gpu")
+@pytest.mark.parametrize("op", ["copy", "bulk_copy"])
+def test_arrays_too_small_for_a_kernel_are_refused(op: str) -> None:
+    case = Case("bandwidth", "gpu", "kernel", "float32", 16, {"op": op})
+    with pytest.raises(nnbt.Unsupported, match=r"moves at least .*: type a larger --sizes"):
+        kernel_steps.bandwidth(bench(case, FakeGpu(_mlx.core())))
 
 
 # Engine mlx-compiled
@@ -428,6 +470,17 @@ def test_what_is_no_ceiling_is_not_kept(changes: dict[str, Any], cache: Any) -> 
     best.remember(ceiling(30e9, **changes))
     assert best.known(MLX_CASE, "") is None
     assert not cache.exists()
+
+
+@pytest.mark.usefixtures("cache")
+def test_small_arrays_of_a_gpu_are_no_ceiling() -> None:
+    case = Case("bandwidth", "gpu", "kernel", "float32", N, {"op": "triad"})
+    mlx = Case("bandwidth", "gpu", "mlx", "float32", N, {"op": "add"})
+    best = Ceilings("abc", keep=True)
+    best.remember(ceiling(9e12, case=case, sizes={"matrix_bytes": 2**26}))
+    assert best.known(mlx, "") is None
+    best.remember(ceiling(4e12, case=case, sizes={"matrix_bytes": 2**30}))
+    assert best.known(mlx, "") is not None
 
 
 @pytest.mark.usefixtures("cache")

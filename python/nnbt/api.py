@@ -24,6 +24,7 @@ def run(
     dtype: str | Sequence[str] = "float32",
     sizes: Sequence[int] | None = None,
     *,
+    ladder_sizes: bool = False,
     engine: str | Sequence[str] = "mlx",
     op: str | None = None,
     data: str | Sequence[str] = "normal",
@@ -41,7 +42,8 @@ def run(
     """Measures and judges; the same objects as the command line prints.
 
     `sizes` are N of N x N matrices or images (None: the metric's own); metric, dtype, engine and
-    data may be one name or several. `runs` fixes the number of timed runs (None: until the median
+    data may be one name or several; `ladder_sizes` takes those from the first cache to beyond the
+    last instead. `runs` fixes the number of timed runs (None: until the median
     is known to 1 % or `max_seconds` seconds a case are spent). `params` holds what only one metric
     has, each one value or several: batch, channels, layers, kernel, weights ("own", "shared") and
     enqueue of conv. Rates are in base units a second (bytes, operations), times in seconds,
@@ -56,6 +58,7 @@ def run(
         engines=_several(engine),
         dtypes=_several(dtype),
         sizes=None if sizes is None else tuple(sizes),
+        ladder_sizes=ladder_sizes,
         op=op,
         data=_several(data),
         tf32=tf32,

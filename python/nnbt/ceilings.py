@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from nnbt.result import Case
 
-_PEAK_TYPE = {"complex64": "float32", "tfloat32": "tf32", "float8_e4m3": "float8"}
+PEAK_TYPE = {"complex64": "float32", "tfloat32": "tf32", "float8_e4m3": "float8"}
 """Types whose products run on the units of another one; complex64 counts real operations."""
 
 
@@ -34,7 +34,7 @@ def published_ceiling(
     if case.metric == "bandwidth":
         figure = known.memory_bytes_per_s()
         return Ceiling(figure.value, f"{known.name}: {figure.value * 1e-9:,.0f} GB/s published")
-    token = "tf32" if precision == "TF32" else _PEAK_TYPE.get(case.dtype, case.dtype)
+    token = "tf32" if precision == "TF32" else PEAK_TYPE.get(case.dtype, case.dtype)
     published = known.ceiling(token)
     if published is None:
         return None

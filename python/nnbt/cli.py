@@ -122,6 +122,11 @@ _OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         help="Sizes of the n x n matrices or images, separated by spaces.",
     ),
     click.option(
+        "--ladder-sizes",
+        is_flag=True,
+        help="Sizes from the first cache to 4 times the last (bandwidth by engine native).",
+    ),
+    click.option(
         "--dtype",
         "dtypes",
         multiple=True,
@@ -219,6 +224,7 @@ def cli(ctx: click.Context, /, **values: Any) -> None:
         engines=values["engines"],
         dtypes=values["dtypes"],
         sizes=values["sizes"] or None,
+        ladder_sizes=values["ladder_sizes"],
         op=values["op"],
         data=values["data"],
         tf32=values["tf32"],

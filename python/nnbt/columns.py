@@ -101,6 +101,11 @@ def _share_of(name: str) -> Callable[[Result], Value]:
     return value
 
 
+def _fits_in(row: Result) -> Value:
+    level = row.details.get("fits_in")
+    return str(level) if level is not None else None
+
+
 def _op_shown(row: Result) -> Value:
     """The operation where an engine has several of them in one run."""
     return None if row.case.engine.startswith("mlx") else row.case.params.get("op")
@@ -172,6 +177,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("data", "data", "what the inputs held", _param("data"), None, text=True),
     Column("data_shown", "data", "what the inputs held, if not random", _data_shown, 0, True),
     Column("n", "n", "requested size N of N x N matrices or images", lambda r: r.case.n or None),
+    Column("fits_in", "in", "what holds all arrays: a cache or memory", _fits_in, 1, text=True),
     Column("batch", "B", "images", _param("batch"), 5),
     Column("channels", "C", "channels of a layer, in and out", _param("channels"), 0),
     Column("layers", "L", "chained layers", _param("layers"), 0),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nnbt import gpu_kernels
+from nnbt._native import Unsupported
 from nnbt.dtypes import dtype
 from nnbt.workload import Workload, self_checked
 
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
 
 LAUNCHES = 8
 """Launches that a slope may hold at once, each with inputs and outputs of its own."""
+MOST_LAUNCHES = 64
 UNITS = 4
 """Launches in one timed evaluation, so that the cost of evaluating is a small part."""
+RUN_BYTES = 2**29
+"""What the launches of a run move together at least: more than the caches of a GPU hold."""
 
 
 def _language() -> str:
@@ -61,8 +65,11 @@ def flops_cases(case: Case, options: Options) -> list[Case]:
 
 
 def _workload(bench: Bench, row: Kernel, launches: int, **params: object) -> Workload:
-    built = gpu_kernels.build(row, bench.mx, launches=launches, **params)
-    units = min(UNITS, launches)
+    try:
+        built = gpu_kernels.build(row, bench.mx, launches=launches, **params)
+    except ValueError as error:  # parameters come from n alone
+        raise Unsupported(f"{error}: type a larger --sizes.") from error
+    units = min(launches, max(UNITS, launches // 2))
     work = int(built.work.bytes if row.metric == "bandwidth" else built.work.ops)
     name = "work_bytes" if row.metric == "bandwidth" else "work_ops"
     sizes = {**bench.sizes, name: units * work, "launches": units}
@@ -84,7 +91,8 @@ def bandwidth(bench: Bench) -> Workload:
     """Arrays of n x n elements of the case's dtype, in bytes, moved as 16-byte words."""
     rows = {row.name: row for row in kernels("bandwidth")}
     row = rows[str(bench.case.params["op"])]
-    launches = min(LAUNCHES, bench.rotation)
+    wanted = min(MOST_LAUNCHES, max(LAUNCHES, 2 * RUN_BYTES // bench.sizes["work_bytes"]))
+    launches = wanted if wanted > LAUNCHES else min(LAUNCHES, bench.rotation)
     return _workload(bench, row, launches, array_bytes=bench.sizes["matrix_bytes"])
 
 

@@ -8,17 +8,20 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nnbt import _mlx, _native, ladder
 from nnbt._native import Unsupported
 from nnbt.causes import explain_losses, loaded_blas
+from nnbt.ceilings import PEAK_TYPE
+from nnbt.chips import chip
 from nnbt.devices import DEVICES, default_device
-from nnbt.dtypes import dtype
 from nnbt.ladder import RUNGS, Kind, Ladder, Rung
 from nnbt.machine import machine
 from nnbt.metrics import METRICS
+from nnbt.plan import check_options
 from nnbt.result import Run
 from nnbt.runner import execute, now
 
@@ -47,7 +50,7 @@ def climb(
     no ladder of what the options ask for.
     """
     device = _checked(options, library)
-    metric, token = options.metrics[0], dtype(options.dtypes[0]).token
+    metric, (token,) = options.metrics[0], check_options(options)
     options = replace(options, dtypes=(token,))
     tensor_float = _tensor_float(options, device)
     whole = Run(machine().as_dict(), list(argv), now())
@@ -68,10 +71,11 @@ def climb(
         whole.machine = run.machine
         whole.results += run.results
         rungs[key] = ladder.best_of(kind, run)
+    gpu_peak = partial(_gpu_peak, device_name=str(whole.machine.get("device_name", "")))
     above = "tfloat32" if tensor_float and token == "float32" else token
     rungs["published"] = ladder.published(metric, device, above, whole.machine)
     rungs["clock"] = ladder.clock_derived(
-        metric, above, runs.get("native"), rungs["native"].row, _gpu_peak
+        metric, above, runs.get("native"), rungs["native"].row, gpu_peak
     )
     if library is not None:
         rungs["tried"] = preloaded(RUNGS["tried"], options, library)
@@ -134,11 +138,17 @@ def _tensor_float(options: Options, device: str) -> bool:
     return {"on": True, "off": False}.get(options.tf32, default)
 
 
-def _gpu_peak(token: str, clock_hz: float) -> float | None:
+def _gpu_peak(token: str, clock_hz: float, device_name: str) -> float | None:
+    """By the multiprocessors that are there, else as the chip's row in data/chips.toml counts."""
     from nnbt import gpu_kernels
 
     capability = gpu_kernels.compute_capability(_mlx.core())
-    return None if capability is None else gpu_kernels.clock_peak(token, capability, clock_hz)
+    peak = capability and gpu_kernels.clock_peak(token, capability, clock_hz)
+    if peak:
+        return peak
+    known = chip(device_name)
+    figure = known and known.ceiling(PEAK_TYPE.get(token, token), clock_hz=clock_hz)
+    return figure.value if figure else None
 
 
 def preloaded(kind: Kind, options: Options, library: str) -> Rung:

@@ -25,6 +25,8 @@ KEEP_DAYS = 90
 """After this a lower rate replaces a higher one: drivers and firmware change."""
 UNFIT = {"ABOVE_CEILING", "CACHE_RESIDENT"}
 """Codes of reasons that make a result no ceiling, whatever its verdict."""
+GPU_LEAST_BYTES = 2**27
+"""Smaller arrays than this may stay in the cache of a large GPU."""
 _ANY = "any"
 
 
@@ -110,7 +112,8 @@ class Ceilings:
         unfit = UNFIT & {reason.code for reason in row.reasons}
         if row.rate is None or row.verdict in (None, "INVALID") or unfit:
             return
-        if not cell(row.case).ceiling:
+        small = row.sizes.get("matrix_bytes", GPU_LEAST_BYTES) < GPU_LEAST_BYTES
+        if not cell(row.case).ceiling or (row.case.device == "gpu" and small):
             return
         now = dt.datetime.now(dt.timezone.utc)
         found = Measured(

@@ -5,34 +5,18 @@ A combination is supported exactly when its cell is in the table; refusals are m
 
 from __future__ import annotations
 
-import importlib
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from nnbt import _native, conv
+from nnbt import _native, conv, sizes
 from nnbt._native import Unsupported
-from nnbt.dtypes import DType, Kind, dtype
+from nnbt.cells import Cell, Metric, Param
+from nnbt.dtypes import Kind, dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from nnbt.plan import Options
     from nnbt.result import Case
-    from nnbt.workload import Workload
 
 ALL: frozenset[Kind] = frozenset({"inexact", "exact", "quantized"})
 DENSE: frozenset[Kind] = frozenset({"inexact", "exact"})
-STREAMS = {
-    "copy": 2,
-    "add": 3,
-    "read": 1,
-    "write": 1,
-    "scale": 2,
-    "triad": 3,
-    "bulk_read": 1,
-    "bulk_copy": 2,
-}
-"""Matrices read or written by one run of each bandwidth operation."""
 MLX_OPS = ("copy", "add")
 STREAM_OPS = tuple(row.name for row in _native.stream_kernels())
 KERNEL_OPS = ("read", "write", "copy", "add", "triad", "bulk_read", "bulk_copy")
@@ -44,214 +28,6 @@ CHAIN_DTYPES = tuple(
 MATRIX_DTYPES = ("float32", "tfloat32", "float16", "bfloat16", "int8", "float8_e4m3")
 """What the matrix units and the libraries of GPUs multiply."""
 BLAS_DTYPES = ("float32", "float64", "complex64")
-EXACT_OPS_PER_ELEMENT = 5
-_MAKING = 2
-"""Matrices' worth of memory that random inputs need beside them while they are made."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of METRICS: `builder` is module:function, imported when the case is built.
-
-    `dtypes` narrows `kinds` down to these types. `needs` is module:function of what is asked
-    (with case and options) for a sentence if the engine can't run here (empty: it runs wherever
-    its device is). `takes` names the file options that it understands; `mlx` whether MLX does the
-    work. `ops` are its bandwidth operations. `params`, `sizes` and `explain` replace those of the
-    metric; `default_sizes` is module:function(case); without `sized` there is no matrix, and n is
-    0. `expand` is module:function(case, options) -> the cases that one of the command line stands
-    for. Results of a `ceiling` cell are what other engines' rates are set against.
-    """
-
-    builder: str
-    devices: tuple[str, ...]
-    kinds: frozenset[Kind]
-    dtypes: tuple[str, ...] = ()
-    needs: str = ""
-    takes: tuple[str, ...] = ()
-    mlx: bool = True
-    ops: tuple[str, ...] = ()
-    params: tuple[str, ...] | None = None
-    sizes: Callable[[Case], dict[str, int]] | None = None
-    default_sizes: str = ""
-    sized: bool = True
-    expand: str = ""
-    explain: str = ""
-    ceiling: bool = False
-
-    def build(self, bench: Any) -> Workload:
-        """Allocates the inputs of a case."""
-        built: Workload = _function(self.builder)(bench)
-        return built
-
-    def refusal(self, case: Case, options: Options) -> str | None:
-        """None where the engine can run this case here, else the sentence that says why not."""
-        reason: str | None = _function(self.needs)(case, options) if self.needs else None
-        return reason
-
-    def cases(self, case: Case, options: Options) -> list[Case]:
-        """The cases that this one stands for."""
-        cases: list[Case] = _function(self.expand)(case, options) if self.expand else [case]
-        return cases
-
-    def sizes_for(self, case: Case, metric: Metric) -> tuple[int, ...]:
-        """The n that are measured where none is named."""
-        if not self.sized:
-            return (0,)
-        sizes: tuple[int, ...] = metric.default_sizes
-        return _function(self.default_sizes)(case) if self.default_sizes else sizes
-
-    def measures(self, kind: DType) -> bool:
-        """Whether this type is in the cell."""
-        return kind.token in self.dtypes if self.dtypes else kind.kind in self.kinds
-
-
-def _function(name: str) -> Callable[..., Any]:
-    module, function = name.split(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return found
-
-
-@dataclass(frozen=True)
-class Param:
-    """A parameter of a metric: its default, and the numbers or names that it may be."""
-
-    default: int | str
-    explain: str
-    low: int = 1
-    high: int = 2**20
-    names: tuple[str, ...] = ()
-
-
-def _smaller_matrix(case: Case, device: str) -> dict[str, int]:
-    del case
-    return {"n": 256 if device == "cpu" else 4096}
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One row of METRICS. `sizes(case)` is the pure arithmetic of a case, before allocation.
-
-    `own` holds the parameters that no other metric has; `rate_unit` replaces the unit of the
-    type; `smaller(case, device)` gives `n` and parameters of a short case of the same kind that
-    predicts how long it takes; `chain` says that the output should keep the size of the input;
-    `spelled` how its own command spells options of the main one; `published` is module:function
-    that finds a published result.
-    """
-
-    name: str
-    explain: str
-    formulas: Mapping[str, str]
-    params: tuple[str, ...]
-    work: str
-    sizes: Callable[[Case], dict[str, int]]
-    cells: Mapping[str, tuple[Cell, ...]]
-    own: Mapping[str, Param] = field(default_factory=dict)
-    rate_unit: str = ""
-    chain: bool = False
-    smaller: Callable[[Case, str], dict[str, int]] = _smaller_matrix
-    default_sizes: tuple[int, ...] = (1024, 2048, 4096)
-    spelled: Mapping[str, str] = field(default_factory=dict)
-    published: str = ""
-
-    def option(self, name: str) -> str:
-        """An option of the main command as this metric's command spells it."""
-        return self.spelled.get(name, name)
-
-    def beside(self, case: Case, device_name: str) -> tuple[tuple[str, ...], dict[str, object]]:
-        """(notes, details) of a published result to set beside this one; empty without one."""
-        if not self.published:
-            return (), {}
-        found: tuple[tuple[str, ...], dict[str, object]]
-        found = _function(self.published)(case, device_name)
-        return found
-
-    def unit(self, kind: DType) -> str:
-        """Base unit of the rate."""
-        if self.rate_unit:
-            return self.rate_unit
-        return "B/s" if self.work == "work_bytes" else kind.family.unit
-
-
-def _bandwidth_sizes(case: Case) -> dict[str, int]:
-    kind = dtype(case.dtype)
-    matrix = case.n * case.n * kind.itemsize
-    streams = STREAMS[str(case.params["op"])]
-    work = streams * matrix
-    return {
-        "n": case.n,
-        "matrix_bytes": matrix,
-        "io_bytes": work,
-        "work_bytes": work,
-        "resident_bytes": work + _MAKING * matrix,
-        "unit_bytes": 2 * matrix,
-    }
-
-
-def _hybrid_sizes(case: Case) -> dict[str, int]:
-    # CPU copy (2 matrices) and GPU operation, each over a source of its own.
-    kind = dtype(case.dtype)
-    matrix = case.n * case.n * kind.itemsize
-    gpu = STREAMS[str(case.params["op"])] * matrix
-    return {
-        "n": case.n,
-        "matrix_bytes": 2 * matrix,
-        "io_bytes": 2 * matrix + gpu,
-        "work_bytes": 2 * matrix + gpu,
-        "cpu_io_bytes": 2 * matrix,
-        "gpu_io_bytes": gpu,
-        "resident_bytes": 2 * matrix + gpu + _MAKING * matrix,
-        "unit_bytes": 2 * matrix,
-    }
-
-
-def effective_n(n: int, kind: DType) -> int:
-    """`n` rounded up to a multiple of what MLX packs together (quantised types only)."""
-    step = max(64, kind.group_size) if kind.kind == "quantized" else 1
-    return -(-n // step) * step
-
-
-def _flops_sizes(case: Case) -> dict[str, int]:
-    kind = dtype(case.dtype)
-    n = effective_n(case.n, kind)
-    elements = n * n
-    matrix = elements * kind.itemsize
-    units = int(case.params.get("graph_steps", 1))
-    ops = EXACT_OPS_PER_ELEMENT * elements if kind.kind == "exact" else kind.ops_per_mac * n**3
-    sizes = {
-        "n": case.n,
-        "matrix_bytes": matrix,
-        "work_ops": units * ops,
-        "resident_bytes": (3 + _MAKING) * matrix,
-        "unit_bytes": 2 * matrix,
-    }
-    if kind.kind == "quantized":
-        groups = elements // kind.group_size
-        sizes["eff_n"] = n
-        sizes["act_bytes"] = matrix
-        sizes["weight_bytes"] = elements * kind.bits // 8 + groups * (
-            kind.scale_bytes + kind.bias_bytes
-        )
-    return sizes
-
-
-def _product_sizes(case: Case) -> dict[str, int]:
-    """Of a matrix product for every type, exact ones too."""
-    kind = dtype(case.dtype)
-    matrix = case.n * case.n * kind.itemsize
-    return {
-        "n": case.n,
-        "matrix_bytes": matrix,
-        "work_ops": max(2, kind.ops_per_mac) * case.n**3,
-        "resident_bytes": (3 + _MAKING) * matrix,
-        "unit_bytes": 2 * matrix,
-    }
-
-
-def _no_sizes(case: Case) -> dict[str, int]:
-    """Of chains of instructions, whose operands never leave the registers."""
-    del case
-    return {"work_ops": 0, "resident_bytes": 0, "unit_bytes": 0}
-
 
 _FLOPS_FORMULAS = {
     "float*, bfloat16": "2 n^3 operations a product",
@@ -287,7 +63,7 @@ METRICS: dict[str, Metric] = {
             },
             ("op", "cpu_workers", "data"),
             "work_bytes",
-            _bandwidth_sizes,
+            sizes.bandwidth_sizes,
             {
                 "mlx": (
                     Cell("nnbt.mlx_bandwidth:bandwidth", ("cpu", "gpu"), DENSE, ops=MLX_OPS),
@@ -296,7 +72,7 @@ METRICS: dict[str, Metric] = {
                         ("hybrid",),
                         DENSE,
                         ops=MLX_OPS,
-                        sizes=_hybrid_sizes,
+                        sizes=sizes.hybrid_sizes,
                     ),
                 ),
                 "mlx-compiled": (
@@ -311,6 +87,7 @@ METRICS: dict[str, Metric] = {
                         ops=STREAM_OPS,
                         params=("op", "cpu_workers"),
                         default_sizes="nnbt.native_steps:default_sizes",
+                        ladder_sizes="nnbt.native_steps:ladder_sizes",
                         expand="nnbt.native_steps:bandwidth_cases",
                         explain=_STREAM,
                         ceiling=True,
@@ -337,7 +114,7 @@ METRICS: dict[str, Metric] = {
             _FLOPS_FORMULAS | _CEILING_FORMULAS,
             ("cpu_workers", "data"),
             "work_ops",
-            _flops_sizes,
+            sizes.flops_sizes,
             {
                 "mlx": (Cell("nnbt.mlx_flops:flops", ("cpu", "gpu"), ALL),),
                 "mlx-compiled": (Cell("nnbt.mlx_flops:flops", ("cpu", "gpu"), ALL),),
@@ -349,7 +126,7 @@ METRICS: dict[str, Metric] = {
                         CHAIN_DTYPES,
                         mlx=False,
                         params=("cpu_workers",),
-                        sizes=_no_sizes,
+                        sizes=sizes.no_sizes,
                         sized=False,
                         expand="nnbt.native_steps:flops_cases",
                         explain=_PEAK,
@@ -363,7 +140,7 @@ METRICS: dict[str, Metric] = {
                         frozenset(),
                         MATRIX_DTYPES,
                         params=(),
-                        sizes=_no_sizes,
+                        sizes=sizes.no_sizes,
                         sized=False,
                         expand="nnbt.kernel_steps:flops_cases",
                         explain=_PEAK,
@@ -378,7 +155,7 @@ METRICS: dict[str, Metric] = {
                         dtypes,
                         mlx=False,
                         params=params,
-                        sizes=_product_sizes,
+                        sizes=sizes.product_sizes,
                         explain="n x n matrix product by the vendor's own library",
                     )
                     for device, builder, dtypes, params in (
@@ -394,7 +171,7 @@ METRICS: dict[str, Metric] = {
             {kind: f"--graph-steps x {text}" for kind, text in _FLOPS_FORMULAS.items()},
             ("graph_steps", "cpu_workers", "data"),
             "work_ops",
-            _flops_sizes,
+            sizes.flops_sizes,
             {
                 engine: (Cell("nnbt.mlx_flops:flops_graph", ("cpu", "gpu"), ALL),)
                 for engine in ("mlx", "mlx-compiled")

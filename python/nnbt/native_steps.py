@@ -33,6 +33,32 @@ def default_sizes(case: Case) -> tuple[int, ...]:
     return (-(-n // _LINE) * _LINE,)
 
 
+def ladder_sizes(case: Case) -> tuple[int, ...]:
+    """The n of arrays from half of the first cache to CACHES times the last, each twice as large.
+
+    Rounded to whole cache lines for each thread.
+    """
+    caches: dict[int, int] = _native.cache_bytes()
+    (largest,) = default_sizes(case)
+    itemsize = dtype(case.dtype).itemsize
+    array = min(caches.values(), default=2**15) // 2
+    sizes = []
+    while array * 2 < largest * largest * itemsize:
+        sizes.append(math.isqrt(array // itemsize))
+        array *= 2
+    return (*sizes, largest)
+
+
+def fits_in(working_set_bytes: int, threads: int) -> str:
+    """The cache that holds the working set; the last one is shared by all threads."""
+    caches: dict[int, int] = _native.cache_bytes()
+    last = max(caches, default=0)
+    for level, size in sorted(caches.items()):
+        if working_set_bytes <= size * (1 if level == last else threads):
+            return f"L{level}"
+    return "memory"
+
+
 def bandwidth_cases(case: Case, options: Options) -> list[Case]:
     """One case for each STREAM kernel and kind of stores; --op keeps its kernel only."""
     rows = [row for row in _native.stream_kernels() if options.op in (None, row.name)]
@@ -90,6 +116,7 @@ def bandwidth(bench: Bench) -> Workload:
         "work_bytes": step.work_bytes,
         "traffic_bytes": step.traffic_bytes,
         "element_bytes": kernel.counted_bytes,
+        "written_bytes": kernel.writes * step.array_bytes * step.passes,
         "passes": step.passes,
         "threads": step.threads,
     }
@@ -108,6 +135,7 @@ def bandwidth(bench: Bench) -> Workload:
         notes=(f"{step.isa} loops on float64, {step.threads} threads, {huge:.0%} huge pages",),
         floor=_empty_team(workers),
         resident_bytes=step.working_set_bytes,
+        after=lambda: ((), {"fits_in": fits_in(step.working_set_bytes, step.threads)}),
     )
 
 

@@ -12,11 +12,13 @@ from nnbt._native import Unsupported
 from nnbt.devices import DEVICES, default_device
 from nnbt.dtypes import dtype
 from nnbt.machine import machine
-from nnbt.metrics import ENGINES, METRICS, Cell, Param, cell, sizes_of
+from nnbt.metrics import ENGINES, METRICS, cell, sizes_of
 from nnbt.result import Case
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from nnbt.cells import Cell, Param
 
 DATA = {
     "normal": "normal distribution, full mantissa; integers uniform over their whole range",
@@ -37,11 +39,11 @@ class Options:
     """What the command line and nnbt.run take; the defaults are the documented ones.
 
     `warmup` runs before timing; `runs` timed runs (None: adaptive within `max_seconds` a case);
-    `cpu_workers` MLX streams, one a thread (0: all processors this process may use). `params`
-    holds values of what only one metric has. Device `all` stands for all that the engines have,
-    less those in `without`. With `lenient`, cases that can't be run are left out with a note, as
-    long as one is left. `counters` allows those of the Neural Engine; packages are folders, for
-    engines that make them.
+    `ladder_sizes` takes arrays from the first cache to beyond the last; `cpu_workers` MLX streams,
+    one a thread (0: all processors this process may use). `params` holds values of what only one
+    metric has. Device `all` stands for all that the engines have, less those in `without`. With
+    `lenient`, cases that can't be run are left out with a note, as long as one is left. `counters`
+    allows those of the Neural Engine; packages are folders, for engines that make them.
     """
 
     metrics: tuple[str, ...] = ("bandwidth",)
@@ -49,6 +51,7 @@ class Options:
     engines: tuple[str, ...] = ("mlx",)
     dtypes: tuple[str, ...] = ("float32",)
     sizes: tuple[int, ...] | None = None
+    ladder_sizes: bool = False
     op: str | None = None
     data: tuple[str, ...] = ("normal",)
     tf32: str = "default"
@@ -102,6 +105,8 @@ def _check_numbers(options: Options) -> None:
     for n in options.sizes or ():
         if not 1 <= n <= _LARGEST_N:
             raise Unsupported(f"{option} {n} is out of range: type 1 to {_LARGEST_N}.")
+    if options.sizes and options.ladder_sizes:
+        raise Unsupported("--sizes and --ladder-sizes both name the sizes: type one of them.")
     if options.sizes == ():
         raise Unsupported(f"{option} needs at least one size: type {option} 1024.")
     for metric in options.metrics:
@@ -217,10 +222,10 @@ def _cases(options: Options, bare: Case, data: str, own: Mapping[str, int | str]
     """What the options ask of one metric, device, engine and dtype. Raises Unsupported."""
     found = _usable(bare, options)
     params = _params(options, bare, found, data, own)
-    sizes = options.sizes if options.sizes and found.sized else None
+    sizes = options.sizes if found.sized else None
     cases = [
         case
-        for n in dict.fromkeys(sizes or found.sizes_for(bare, METRICS[bare.metric]))
+        for n in dict.fromkeys(sizes or found.sizes_for(bare, METRICS[bare.metric], options))
         for case in found.cases(replace(bare, n=n, params=params), options)
     ]
     for case in cases:
@@ -242,8 +247,8 @@ def _without_effect(options: Options, bare: Case) -> list[str]:
     return notes
 
 
-def make_plan(options: Options) -> Plan:
-    """The cases that the options ask for. Raises Unsupported with one sentence."""
+def check_options(options: Options) -> tuple[str, ...]:
+    """The names of the dtypes. Raises Unsupported with one sentence for what can't be typed."""
     for metric in options.metrics:
         _one_of("--metric", metric, METRICS)
     _check_numbers(options)
@@ -252,7 +257,12 @@ def make_plan(options: Options) -> Plan:
     for mode in options.data:
         _one_of("--data", mode, DATA)
     _one_of("--tf32", options.tf32, TF32_MODES)
-    tokens = tuple(dtype(token).token for token in options.dtypes)
+    return tuple(dtype(token).token for token in options.dtypes)
+
+
+def make_plan(options: Options) -> Plan:
+    """The cases that the options ask for. Raises Unsupported with one sentence."""
+    tokens = check_options(options)
     devices, notes = _devices(options)
     asked = [
         (Case(metric, device, engine, token, 1), data, own)

@@ -423,7 +423,7 @@ class _Runner:
 
     def _gpu_state(self) -> GpuState | None:
         """Clock, power and throttling right after the timed runs, while they still hold."""
-        if self.place.device == "cpu":
+        if self.case.device == "cpu":
             return None
         uuid = self.session.facts.get("device_uuid")
         index = next((gpu.index for gpu in gpus() if gpu.uuid == uuid), 0)
@@ -432,7 +432,7 @@ class _Runner:
     def _written(self, workload: Workload, runs: int) -> int:
         if self.case.metric != "bandwidth":
             return 0
-        return runs * workload.sizes["matrix_bytes"]
+        return runs * workload.sizes.get("written_bytes", workload.sizes["matrix_bytes"])
 
     def _mantissa(self, workload: Workload) -> int | None:
         if workload.mantissa is None:

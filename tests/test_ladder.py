@@ -1,0 +1,686 @@
+"""The ladder: rungs out of results, the picture, causes of losses, a BLAS that is tried."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import nnbt
+from command import nnbt as command
+from fake_measure import FakeMeasure
+from fake_site import compile_library
+from nnbt import causes, gpu_kernels, ladder, ladder_run
+from nnbt.causes import CAUSES, Facts, explain_losses, loaded_blas
+from nnbt.devices import DEVICES
+from nnbt.ladder import RUNGS, Ladder, Rung, best_of, clock_derived, published, rung_options
+from nnbt.ladder_run import climb
+from nnbt.ladder_text import bar, ladder_csv, ladder_text
+from nnbt.plan import Options
+from nnbt.result import Case, Reason, Result, Run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+UNITS = {"flops": "FLOP/s", "bandwidth": "B/s"}
+BLAS = "libblas-bd8a282c.so.3.10.0"
+
+
+def result(engine: str = "mlx", rate: float = 1e9, **changes: Any) -> Result:
+    metric = changes.pop("metric", "flops")
+    params = changes.pop("params", {"cpu_workers": 2})
+    case = Case(metric, changes.pop("device", "cpu"), engine, "float32", 1024, params)
+    row = Result(
+        case,
+        verdict="VALID",
+        rate=rate,
+        best_rate=rate,
+        median_s=1e-3,
+        unit=UNITS[metric],
+    )
+    return replace(row, **changes)
+
+
+def run_of(*rows: Result) -> Run:
+    return Run({}, [], "", list(rows), finished=True)
+
+
+def made(
+    *rungs: Rung, metric: str = "flops", device: str = "cpu", dtype: str = "float32"
+) -> Ladder:
+    return Ladder(metric, device, dtype, UNITS[metric], rungs)
+
+
+def rung(key: str, rate: float | None, by: str = "", **more: Any) -> Rung:
+    return Rung(RUNGS[key], rate, "FLOP/s", by, **more)
+
+
+PICTURE = made(
+    rung("published", None, reason="There is no figure."),
+    rung("clock", 200e9, "2 cores x 32 operations x 3.12 GHz"),
+    rung("native", 190e9, "native avx2_float32", verdict="VALID"),
+    rung("library", 95e9, "NumPy float32: openblas", verdict="SUSPECT"),
+    rung("mlx", 4e9, "float32 n = 1024", verdict="VALID", row=result(rate=4e9)),
+    rung("mlx-compiled", None, reason="Not here.", verdict="UNSUPPORTED"),
+    rung("tried", 60e9, "libopenblas.so.0, n = 1024", verdict="VALID"),
+)
+
+
+# Shares
+
+
+def test_shares_pass_over_rungs_without_a_rate() -> None:
+    shares = {
+        r.kind.key: (PICTURE.share_of_above(r), PICTURE.share_of_top(r)) for r in PICTURE.rungs
+    }
+    assert shares["published"] == shares["mlx-compiled"] == (None, None)
+    assert shares["clock"] == (None, 1.0)
+    assert shares["native"] == pytest.approx((0.95, 0.95))
+    assert shares["library"] == pytest.approx((0.5, 0.475))
+    assert shares["mlx"] == pytest.approx((4 / 95, 0.02))
+
+
+def test_a_tried_library_is_set_against_mlx_without_it() -> None:
+    rungs = [replace(r, rate=5e9) if r.kind.key == "mlx-compiled" else r for r in PICTURE.rungs]
+    whole = made(*rungs)
+    assert whole.share_of_above(whole.rungs[-1]) == pytest.approx(15.0)
+
+
+# The picture
+
+
+@pytest.mark.parametrize(
+    ("share", "drawn"),
+    [
+        (1.0, "████"),
+        (0.5, "██"),
+        (0.53125, "██▏"),
+        (0.96875, "███▉"),
+        (1e-6, "▏"),
+        (0.0, ""),
+        (7.0, "████"),
+    ],
+)
+def test_bars_are_to_scale(share: float, drawn: str) -> None:
+    assert bar(share, 4) == drawn
+
+
+def test_bars_without_block_characters() -> None:
+    assert [bar(share, 8, ascii_only=True) for share in (1.0, 0.5, 0.01)] == ["#" * 8, "####", "#"]
+
+
+GOLDEN = """\
+ladder of flops, float32, on cpu
+                                                                     rate  of above  of top  by
+  published peak          - There is no figure.
+  clock-derived peak      ████████████████████████████████   200.0 GFLOPS         -    100%  2 cores x 32 operations x 3.12 GHz
+  native kernel           ██████████████████████████████▍    190.0 GFLOPS       95%     95%  native avx2_float32
+  vendor library          ███████████████▎                   95.00 GFLOPS       50%     48%  ? NumPy float32: openblas
+  MLX eager               ▋                                  4.000 GFLOPS      4.2%    2.0%  float32 n = 1024
+  MLX compiled            - UNSUPPORTED: Not here.
+  MLX, library preloaded  █████████▋                         60.00 GFLOPS     1500%     30%  libopenblas.so.0, n = 1024
+  --try: libopenblas.so.0, n = 1024 makes MLX 15 times as fast (4.000 GFLOPS -> 60.00 GFLOPS).
+"""  # noqa: E501
+
+
+def test_the_picture_is_exact() -> None:
+    assert ladder_text(PICTURE, None) == GOLDEN
+
+
+def test_the_picture_fits_an_ascii_terminal() -> None:
+    text = ladder_text(PICTURE, None, ascii_only=True)
+    assert text.isascii()
+    assert text.count("#") == 32 + 30 + 15 + 1 + 10
+
+
+def test_sentences_are_wrapped_to_the_terminal() -> None:
+    loss = ladder.Loss("mlx", "library", 0.04, "REFERENCE_BLAS", "A slow one. " * 9, "look")
+    text = ladder_text(replace(PICTURE, losses=(loss,)), 100)
+    sentences = text[text.index("REFERENCE_BLAS") :].splitlines()
+    assert len(sentences) > 2
+    assert max(map(len, sentences)) < 100
+    assert "(MLX eager is 4.0% of vendor library)" in " ".join(text.split())
+    assert "What you can do: look." in " ".join(text.split())
+
+
+def test_csv_has_one_line_a_rung() -> None:
+    loss = ladder.Loss("mlx", "library", 0.04, "REFERENCE_BLAS", "", "")
+    rows = list(csv.DictReader(io.StringIO(ladder_csv(replace(PICTURE, losses=(loss,))))))
+    assert [row["rung"] for row in rows] == list(RUNGS)
+    by_key = {row["rung"]: row for row in rows}
+    assert float(by_key["mlx"]["rate"]) == 4e9
+    assert float(by_key["library"]["share_of_above"]) == 0.5
+    assert (by_key["mlx"]["cause"], by_key["library"]["cause"]) == ("REFERENCE_BLAS", "")
+    assert (by_key["published"]["rate"], by_key["published"]["reason"]) == (
+        "",
+        "There is no figure.",
+    )
+    assert {row["unit"] for row in rows} == {"FLOP/s"}
+
+
+# Rungs out of results
+
+
+def test_a_rung_is_the_best_row_that_is_not_invalid() -> None:
+    rows = [result(rate=2e9), result(rate=3e9), result(rate=9e9, verdict="INVALID")]
+    found = best_of(RUNGS["mlx"], run_of(*rows))
+    assert (found.rate, found.row, found.by) == (3e9, rows[1], "float32 n = 1024")
+
+
+def test_native_counts_its_fastest_run_and_a_gpu_its_slope() -> None:
+    chain = {"cpu_workers": 2, "chain": "avx2_float32"}
+    row = result("native", 2e9, best_rate=3e9, slope_rate=8e9, params=chain)
+    assert best_of(RUNGS["native"], run_of(row)).rate == 3e9
+    assert best_of(RUNGS["native"], run_of(row)).by == "native avx2_float32"
+    row = result("kernel", 2e9, best_rate=3e9, slope_rate=8e9, device="gpu", params={"op": "copy"})
+    assert best_of(RUNGS["native"], run_of(row)).rate == 8e9
+
+
+def test_a_rung_of_invalid_and_missing_rows_says_why() -> None:
+    wrong = Reason("WRONG_ANSWER", "The output is wrong.", "invalid")
+    noisy = Reason("NOISY_NEIGHBOUR", "Others were busy.", "suspect")
+    rows = [
+        result(verdict="INVALID", reasons=(wrong, noisy)),
+        result(rate=None, verdict=None, status="UNSUPPORTED", reason="No such unit."),
+    ]
+    found = best_of(RUNGS["mlx"], run_of(*rows))
+    assert (found.rate, found.verdict) == (None, "INVALID")
+    assert found.reason == "The output is wrong. No such unit."
+
+
+def test_the_clock_of_the_chains_makes_a_peak() -> None:
+    rows = [
+        result("native", details={"clock_peak": {"rate": rate, "source": f"{rate:g}"}})
+        for rate in (1e9, 3e9, 2e9)
+    ]
+    found = clock_derived("flops", "float32", run_of(*rows), rows[0], no_peak)
+    assert (found.rate, found.by) == (3e9, "3e+09")
+
+
+def no_peak(token: str, clock_hz: float) -> None:
+    del token, clock_hz
+
+
+def gpu_row(**state: Any) -> Result:
+    return result("kernel", 9e11, device="gpu", details={"gpu_state": state})
+
+
+def test_the_clock_of_a_gpu_makes_a_peak() -> None:
+    row = gpu_row(sm_clock_mhz=1500)
+    found = clock_derived("flops", "bfloat16", run_of(row), row, lambda _, hz: hz * 1000)
+    assert (found.rate, found.by) == (1.5e12, "at 1,500 MHz under load")
+    found = clock_derived("flops", "bfloat16", run_of(row), row, no_peak)
+    assert (found.rate, "bfloat16 operations a clock" in found.reason) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("metric", "run", "words"),
+    [
+        ("bandwidth", run_of(), "Memory has no operations"),
+        ("flops", None, "could not be measured"),
+        ("flops", run_of(result(rate=None, verdict=None, reason="No AMX.")), "No AMX."),
+    ],
+)
+def test_no_clock_is_a_sentence(metric: str, run: Run | None, words: str) -> None:
+    found = clock_derived(metric, "float32", run, None, no_peak)
+    assert found.rate is None
+    assert words in found.reason
+
+
+H200 = {"device_name": "NVIDIA H200", "cpu": "Intel(R) Xeon(R) Platinum 8480+"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "device", "dtype", "rate"),
+    [
+        ("flops", "gpu", "bfloat16", 989.4e12),
+        ("flops", "gpu", "tfloat32", 494.7e12),
+        ("flops", "gpu", "float8_e4m3", 1978.9e12),
+        ("bandwidth", "gpu", "float32", 4.8e12),
+        ("bandwidth", "cpu", "float32", 307.2e9),
+    ],
+)
+def test_published_figures_come_from_the_table(
+    metric: str, device: str, dtype: str, rate: float
+) -> None:
+    found = published(metric, device, dtype, H200)
+    assert found.rate == pytest.approx(rate, rel=1e-3)
+    assert found.by
+
+
+@pytest.mark.parametrize(
+    ("metric", "device", "words"),
+    [
+        ("flops", "gpu", "no float32 of 'Voodoo 2'"),
+        ("bandwidth", "gpu", "no memory of 'Voodoo 2'"),
+        ("bandwidth", "cpu", "no memory of 'Z80'"),
+        ("flops", "cpu", "operations a cycle"),
+    ],
+)
+def test_unknown_hardware_is_a_sentence(metric: str, device: str, words: str) -> None:
+    found = published(metric, device, "float32", {"device_name": "Voodoo 2", "cpu": "Z80"})
+    assert found.rate is None
+    assert words in found.reason
+
+
+@pytest.mark.parametrize(
+    ("key", "device", "asked", "tensor_float", "engine", "dtype"),
+    [
+        ("native", "cpu", "float32", False, "native", "float32"),
+        ("native", "gpu", "float32", True, "kernel", "tfloat32"),
+        ("native", "gpu", "float32", False, "kernel", "float32"),
+        ("library", "gpu", "float32", True, "library", "tfloat32"),
+        ("mlx", "gpu", "float32", True, "mlx", "float32"),
+        ("mlx", "gpu", "int8", True, "mlx", "q8"),
+        ("mlx-compiled", "gpu", "float8_e4m3", True, "mlx-compiled", "mxfp8"),
+        ("library", "gpu", "int8", True, "library", "int8"),
+    ],
+)
+def test_each_rung_is_measured_in_its_type(
+    key: str, device: str, asked: str, tensor_float: bool, engine: str, dtype: str
+) -> None:
+    options = Options(metrics=("flops",), dtypes=(asked,))
+    found = rung_options(options, device, RUNGS[key], tensor_float=tensor_float)
+    assert found is not None
+    assert (found.engines, found.dtypes, found.device) == ((engine,), (dtype,), device)
+
+
+def test_sizes_go_to_what_has_a_size() -> None:
+    flops = Options(metrics=("flops",), sizes=(64,))
+    assert rung_options(flops, "cpu", RUNGS["native"]).sizes is None  # type: ignore[union-attr]
+    assert rung_options(flops, "cpu", RUNGS["mlx"]).sizes == (64,)  # type: ignore[union-attr]
+    streams = replace(flops, metrics=("bandwidth",))
+    assert rung_options(streams, "cpu", RUNGS["native"]).sizes == (64,)  # type: ignore[union-attr]
+    assert rung_options(flops, "cpu", RUNGS["clock"]) is None
+
+
+# Causes
+
+
+def reason(code: str) -> tuple[Reason, ...]:
+    return (Reason(code, f"Sentence of {code}.", "suspect"),)
+
+
+def facts(
+    key: str = "mlx",
+    above: str = "library",
+    by: str = "",
+    *,
+    row: Result | None = None,
+    native: Result | None = None,
+    **more: Any,
+) -> Facts:
+    ladder_more = {name: more.pop(name) for name in ("metric", "device", "dtype") if name in more}
+    low = rung(key, 0.7e9, more.pop("own", ""), row=row)
+    rungs = [Rung(RUNGS[above], 1e9, "", by), low]
+    if native is not None and "native" not in (key, above):
+        rungs.insert(0, rung("native", 1e9, row=native))
+    whole = made(*rungs, **ladder_more)
+    known = {"blas": "", "usable_cpus": 2, "cores": 16, "tensor_float": False}
+    return Facts(whole, low, rungs[-2], **{**known, **more})
+
+
+GPU = {"device": "gpu"}
+STREAM = {"metric": "bandwidth"}
+HOLDS: dict[str, tuple[Facts, Facts]] = {
+    "REFERENCE_BLAS": (facts(blas=BLAS), facts()),
+    "SIMPLE_KERNEL": (facts(dtype="bfloat16"), facts(dtype="float32")),
+    "NO_SUCH_PRODUCT": (facts(dtype="int8", row=result()), facts(row=result())),
+    "TF32_OFF": (
+        facts(by="NVIDIA H200: 67 Tfloat32 published", **GPU),
+        facts(by="NVIDIA H200: 67 Tfloat32 published", tensor_float=True, **GPU),
+    ),
+    "PAGE_FAULTS": (facts(row=result(reasons=reason("PAGE_FAULTS"))), facts(row=result())),
+    "LAUNCH_BOUND": (
+        facts(row=result(overhead_us=200.0)),
+        facts(row=result(overhead_us=100.0)),
+    ),
+    "ONE_THREAD_A_STREAM": (
+        facts(row=result(params={"cpu_workers": 1})),
+        facts(row=result(params={"cpu_workers": 2})),
+    ),
+    "POWER_CAP": (
+        facts(row=gpu_row(throttle_reasons=("idle", "software power cap")), **GPU),
+        facts(row=gpu_row(throttle_reasons=("idle",)), **GPU),
+    ),
+    "LOW_CLOCK": (
+        facts("clock", "published", native=gpu_row(sm_clock_mhz=1200), **GPU),
+        facts("clock", "published", native=gpu_row(), **GPU),
+    ),
+    "WRITE_ALLOCATE": (
+        facts(by="native triad, nontemporal stores", **STREAM),
+        facts(by="native triad, ordinary stores", **STREAM),
+    ),
+    "FEW_CORES": (
+        facts("native", "published", cores=2, **STREAM),
+        facts("native", "published", cores=64, **STREAM),
+    ),
+    "NARROW_KERNELS": (
+        facts("library", "native", "native avx512_float32", own="openblas, Haswell kernels"),
+        facts("library", "native", "native avx512_float32", own="openblas, SkylakeX kernels"),
+    ),
+    "NOISY_NEIGHBOUR": (facts(row=result(reasons=reason("NOISY_NEIGHBOUR"))), facts(row=result())),
+}
+
+
+def test_every_cause_is_tested() -> None:
+    assert list(HOLDS) != []
+    assert set(HOLDS) == {cause.code for cause in CAUSES}
+
+
+@pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.code)
+def test_a_cause_holds_where_it_was_planted_and_nowhere_else(
+    cause: causes.Cause, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    planted, absent = HOLDS[cause.code]
+    assert cause.test(planted)
+    assert not cause.test(absent)
+    assert planted.rung.kind.key in cause.rungs
+
+
+def explained(found: Facts) -> list[tuple[str, str]]:
+    losses = explain_losses(
+        found.ladder,
+        blas=found.blas,
+        usable_cpus=found.usable_cpus,
+        cores=found.cores,
+        tensor_float=found.tensor_float,
+    )
+    return [(loss.rung, loss.cause) for loss in losses]
+
+
+@pytest.mark.parametrize("code", HOLDS)
+def test_a_large_loss_has_its_sentence(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    planted = HOLDS[code][0]
+    assert (planted.rung.kind.key, code) in explained(planted)
+
+
+def test_small_losses_need_none_and_unknown_ones_say_so() -> None:
+    near = made(rung("library", 1e9), rung("mlx", 0.9e9, row=result()))
+    far = made(rung("library", 1e9), rung("mlx", 0.5e9, row=result()))
+    assert explained(replace(facts(), ladder=near)) == []
+    assert explained(replace(facts(), ladder=far)) == [("mlx", "UNKNOWN")]
+
+
+def test_the_reference_blas_is_no_cause_once_another_is_preloaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LD_PRELOAD", "/usr/lib/libopenblas.so.0")
+    assert explained(HOLDS["REFERENCE_BLAS"][0]) == [("mlx", "UNKNOWN")]
+
+
+def test_the_blas_of_mlx_is_found_among_mapped_files(tmp_path: Path) -> None:
+    maps = tmp_path / "maps"
+    line = "7f00-7f01 r-xp 00000000 08:01 42   /site/"
+    maps.write_text(
+        f"{line}numpy.libs/libscipy_openblas64_-1.so\n{line}mlx_cpu.libs/{BLAS}\n7f02\n"
+    )
+    assert loaded_blas(maps) == BLAS
+    assert loaded_blas(tmp_path / "absent") == ""
+
+
+# Climbing
+
+
+QUICK = Options(metrics=("flops",), device="cpu", sizes=(64,), cpu_workers=2)
+
+
+def test_a_ladder_has_every_rung_from_the_top_down() -> None:
+    found, whole = climb(QUICK, measure=FakeMeasure(unit_ns=5_000_000))
+    assert [r.kind.key for r in found.rungs] == [key for key in RUNGS if key != "tried"]
+    for r in found.rungs:
+        assert (r.rate is None) is bool(r.reason)
+        assert r.rate is None or r.by
+    assert {row.case.engine for row in whole.results} == {
+        "native",
+        "library",
+        "mlx",
+        "mlx-compiled",
+    }
+    assert whole.finished
+    assert found.unit == "FLOP/s"
+    document = json.loads(whole.to_json({"ladder": found.as_dict()}))
+    assert [row["rung"] for row in document["ladder"]["rungs"]] == [r.kind.key for r in found.rungs]
+    assert "mlx" in whole.machine
+
+
+def test_a_ladder_of_bandwidth_has_no_library() -> None:
+    streams = replace(QUICK, metrics=("bandwidth",))
+    found, _ = climb(streams, measure=FakeMeasure())
+    reasons = {r.kind.key: r.reason for r in found.rungs}
+    assert reasons["library"] == RUNGS["library"].without
+    assert not reasons["mlx"]
+    assert found.unit == "B/s"
+
+
+def test_a_rung_that_can_not_be_is_a_sentence_and_the_others_are_measured() -> None:
+    found, _ = climb(replace(QUICK, dtypes=("bfloat16",)), measure=FakeMeasure())
+    by_key = {r.kind.key: r for r in found.rungs}
+    assert by_key["library"].verdict == "UNSUPPORTED"
+    assert "has no bfloat16" in by_key["library"].reason
+    assert by_key["mlx"].rate
+
+
+H200_RATES = {"kernel": 926e12, "library": 771e12, "mlx": 641e12, "mlx-compiled": 630e12}
+CAPPED = {"sm_clock_mhz": 1755, "throttle_reasons": ("software power cap",)}
+
+
+def h200(asked: list[Options]) -> Any:
+    """Stands for `execute`: one row an engine, as an H200 gives them."""
+
+    def execute(options: Options, **_: Any) -> Run:
+        asked.append(options)
+        engine, token = options.engines[0], options.dtypes[0]
+        params = {"chain": "wgmma"} if engine == "kernel" else {}
+        row = result(engine, H200_RATES[engine], device="gpu", params=params)
+        case = replace(row.case, dtype=token)
+        return Run(H200, [], "", [replace(row, case=case, details={"gpu_state": CAPPED})])
+
+    return execute
+
+
+@pytest.fixture
+def on_h200(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
+    asked: list[Options] = []
+    monkeypatch.setattr(ladder_run.sys, "platform", "linux")
+    monkeypatch.delenv("MLX_ENABLE_TF32", raising=False)
+    present = replace(DEVICES["gpu"], missing=lambda: None)
+    monkeypatch.setitem(DEVICES, "gpu", present)
+    monkeypatch.setattr(ladder_run, "execute", h200(asked))
+    monkeypatch.setattr(gpu_kernels, "compute_capability", lambda _: (9, 0))
+    monkeypatch.setattr(gpu_kernels, "multiprocessors", lambda: 132)
+    return asked
+
+
+def test_a_gpu_has_the_same_rungs(on_h200: list[Options]) -> None:
+    found, _ = climb(replace(QUICK, device="gpu", dtypes=("bfloat16",), sizes=None))
+    rates = {r.kind.key: r.rate for r in found.rungs}
+    assert rates == {
+        "published": pytest.approx(989.4e12, rel=1e-3),
+        "clock": pytest.approx(132 * 4096 * 1755e6),
+        "native": 926e12,
+        "library": 771e12,
+        "mlx": 641e12,
+        "mlx-compiled": 630e12,
+    }
+    assert [options.engines for options in on_h200] == [(name,) for name in H200_RATES]
+    assert [options.sizes for options in on_h200] == [None, (8192,), (8192,), (8192,)]
+    assert found.losses == ()
+
+
+@pytest.mark.parametrize(
+    ("tf32", "above", "published_rate"),
+    [("default", "tfloat32", 494.7e12), ("off", "float32", 67e12)],
+)
+def test_float32_is_set_against_what_mlx_makes_of_it(
+    tf32: str, above: str, published_rate: float, on_h200: list[Options]
+) -> None:
+    found, _ = climb(replace(QUICK, device="gpu", tf32=tf32))
+    assert [options.dtypes[0] for options in on_h200] == [above, above, "float32", "float32"]
+    assert found.rungs[0].rate == pytest.approx(published_rate, rel=1e-3)
+
+
+def test_a_power_cap_explains_a_loss(
+    on_h200: list[Options], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(H200_RATES, "kernel", 700e12)
+    found, _ = climb(replace(QUICK, device="gpu", dtypes=("bfloat16",)))
+    (loss,) = found.losses
+    assert (loss.rung, loss.cause, len(on_h200)) == ("native", "POWER_CAP", 4)
+    assert "software power cap" in loss.sentence
+
+
+def test_a_chip_that_the_kernels_do_not_know_counts_by_its_row(
+    on_h200: list[Options], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_kernels, "compute_capability", lambda _: (8, 9))
+    found, _ = climb(replace(QUICK, device="gpu", dtypes=("bfloat16",)))
+    assert on_h200
+    assert found.rungs[1].rate == pytest.approx(132 * 4096 * 1755e6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "library", "words"),
+    [
+        ({"metrics": ("conv",)}, None, "type --metric flops or bandwidth"),
+        ({"metrics": ("flops_graph",)}, None, "type --metric flops or bandwidth"),
+        ({"device": "hybrid"}, None, "type --device cpu or gpu"),
+        ({"dtypes": ("float33",)}, None, "type one of"),
+        ({}, "no/such/lib.so", "There is no file no/such/lib.so"),
+        ({"metrics": ("bandwidth",)}, "lib.so", "--try preloads a BLAS"),
+        ({"dtypes": ("float16",)}, "lib.so", "--try preloads a BLAS"),
+        ({}, "/tmp/a b.so", "splits paths at spaces"),  # noqa: S108  never opened
+    ],
+)
+def test_what_has_no_ladder_is_refused_in_a_sentence(
+    changes: dict[str, Any], library: str | None, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ladder_run.sys, "platform", "linux")
+    with pytest.raises(nnbt.Unsupported, match=words):
+        climb(replace(QUICK, **changes), library=library, measure=FakeMeasure())
+
+
+# A BLAS that is tried
+
+
+SGEMM = """
+#include <stddef.h>
+void cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float* a,
+                 int lda, const float* b, int ldb, float beta, float* c, int ldc) {
+  (void)order;
+  for (int i = 0; i < m; ++i) {
+    for (int j = 0; j < n; ++j) {
+      float sum = 0;
+      for (int l = 0; l < k; ++l) {
+        sum += (ta == 112 ? a[(size_t)l * lda + i] : a[(size_t)i * lda + l]) *
+               (tb == 112 ? b[(size_t)j * ldb + l] : b[(size_t)l * ldb + j]);
+      }
+      c[(size_t)i * ldc + j] = FACTOR * alpha * sum + (beta ? beta * c[(size_t)i * ldc + j] : 0);
+    }
+  }
+}
+"""
+
+
+@pytest.fixture
+def one_run() -> Options:
+    return replace(QUICK, sizes=(48,), runs=5, warmup=1)
+
+
+def tried(source: str, folder: Path, options: Options) -> Rung:
+    library = folder / "libtried.so"
+    compile_library(source, library)
+    return ladder_run.preloaded(RUNGS["tried"], options, str(library))
+
+
+def test_a_right_blas_makes_a_rung(tmp_path: Path, one_run: Options) -> None:
+    found = tried(SGEMM.replace("FACTOR", "1.0f"), tmp_path, one_run)
+    assert found.rate, found.reason
+    assert found.rate > 0
+    assert (found.by, found.unit) == ("libtried.so, n = 48", "FLOP/s")
+
+
+def test_a_wrong_blas_is_no_gain(tmp_path: Path, one_run: Options) -> None:
+    found = tried(SGEMM.replace("FACTOR", "2.0f"), tmp_path, one_run)
+    assert (found.rate, found.verdict) == (None, "INVALID")
+    assert "libtried.so" in found.reason
+    assert "bits of the output are right" in found.reason
+
+
+def test_a_library_that_ends_the_process_is_a_sentence(tmp_path: Path, one_run: Options) -> None:
+    source = "#include <unistd.h>\n__attribute__((constructor)) static void end(void) { _exit(3); }"
+    found = tried(source, tmp_path, one_run)
+    assert (found.rate, found.verdict) == (None, "")
+    assert found.reason.endswith("ended early: exit code 3")
+
+
+def test_what_is_no_library_is_a_sentence(tmp_path: Path, one_run: Options) -> None:
+    text = tmp_path / "libtext.so"
+    text.write_text("no library")
+    found = ladder_run.preloaded(RUNGS["tried"], one_run, str(text))
+    assert found.rate is None
+    assert "is no library that this system can load" in found.reason
+
+
+# The command
+
+
+def test_the_command_prints_the_picture_and_writes_files(tmp_path: Path) -> None:
+    done = command(
+        "ladder", "--device", "cpu", "--sizes", "48", "--runs", "3", "--cpu-workers", "1",
+        "--csv", "l.csv", "--json", "l.json", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for kind in RUNGS.values():
+        assert (kind.label in done.stdout) is (kind.key != "tried")
+    assert "█" in done.stdout
+    document = json.loads((tmp_path / "l.json").read_text())
+    assert [row["rung"] for row in document["ladder"]["rungs"]] == [
+        k for k in RUNGS if k != "tried"
+    ]
+    assert all(row["samples_ns"] for row in document["results"] if row["status"] == "OK")
+    with (tmp_path / "l.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == len(RUNGS) - 1
+
+
+def test_the_command_draws_in_ascii_where_it_must(tmp_path: Path) -> None:
+    done = command(
+        "ladder", "--device", "cpu", "--sizes", "48", "--runs", "1", "--metric", "bandwidth",
+        cwd=tmp_path, PYTHONIOENCODING="ascii",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+    assert "##" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--metric", "conv"], "type --metric flops or bandwidth"),
+        (["--try", "no.so", "--device", "cpu"], "There is no file no.so"),
+        (["--sizes", "0", "--device", "cpu"], "--sizes 0"),
+        (["--tf32", "maybe", "--device", "cpu"], "Unknown --tf32"),
+        (["--dtype", "float33", "--device", "cpu"], "Unknown --dtype"),
+        (["--json", "."], "is a folder"),
+    ],
+)
+def test_the_command_refuses_in_one_sentence(args: list[str], words: str) -> None:
+    done = command("ladder", *args)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_info_explains_rungs_and_causes() -> None:
+    from nnbt.info import explain
+
+    text = explain("ladder")
+    assert all(kind.label in text for kind in RUNGS.values())
+    assert all(cause.code in text for cause in CAUSES)
+    assert "native" in explain("engines")
