@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from command import ANSI, COMMAND, QUICK, environment, nnbt, on_terminal, shell
+from result_schema import validate
 
 TYPE_ONE = "type one of"
 
@@ -145,6 +146,7 @@ def test_both_files_hold_the_rows_that_are_shown(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (row,) = table(tmp_path / "r.csv")
     document = json.loads((tmp_path / "r.json").read_text())
+    validate(document)
     (result,) = document["results"]
     assert document["finished"] is True
     assert document["argv"][: len(QUICK)] == list(QUICK)
@@ -290,6 +292,7 @@ def test_ctrl_c_keeps_the_finished_cases(tmp_path: Path) -> None:
     assert said.strip("\n") == "nnbt: interrupted; the finished cases are kept."
     assert "bandwidth on cpu" in shown
     document = json.loads((tmp_path / "r.json").read_text())
+    validate(document)
     assert document["finished"] is False
     assert [row["case"]["n"] for row in document["results"]] == [32]
     assert [row["n"] for row in table(tmp_path / "r.csv")] == ["32"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from fake_measure import FakeMeasure
 from nnbt.devices import DEVICES
 from nnbt.dtypes import DTYPES
 from nnbt.metrics import ENGINES, METRICS, cell
+from result_schema import validate
 
 FLOATS = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "complex64": 8}
 INTEGERS = {f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)}
@@ -63,6 +65,7 @@ def run(metric: str, engine: str, device: str, dtype: str, **more: object) -> nn
     done = nnbt.run(
         metric, device, dtype, [N], engine=engine, graph_steps=STEPS, cpu_workers=2, **more
     )
+    validate(json.loads(done.to_json()))
     (row,) = done.results
     return row
 
