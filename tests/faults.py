@@ -363,10 +363,25 @@ def a_doubling_of_1_6_among_other_processes(_: object, measure: FakeMeasure) -> 
     other_processes(_, measure)
 
 
-@fault("LITTLE_OVERLAP")
-def sides_that_were_rarely_busy_together(patch: pytest.MonkeyPatch, _: object) -> None:
+def with_details(patch: pytest.MonkeyPatch, **details: object) -> None:
+    """What a builder that pairs devices, or one of the Neural Engine, reports at its end."""
+
     def builder(bench: Bench) -> Workload:
-        details: dict[str, object] = {"hybrid": {"overlap": 0.5}}
-        return replace(BANDWIDTH(bench), after=lambda: ((), details))
+        return replace(BANDWIDTH(bench), after=lambda: ((), {**details}))
 
     patch.setattr(mlx_bandwidth, "bandwidth", builder)
+
+
+@fault("LITTLE_OVERLAP")
+def sides_that_were_rarely_busy_together(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_details(patch, hybrid={"overlap": 0.5})
+
+
+@fault("NOT_ON_ANE")
+def a_chain_that_a_gpu_ran(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_details(patch, placement={"verdict": "not on ANE", "evidence": ["The GPU ran it."]})
+
+
+@fault("PLACEMENT_UNPROVEN")
+def a_chain_that_ran_somewhere(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_details(patch, placement={"verdict": "unproven", "evidence": ["Nothing tells."]})

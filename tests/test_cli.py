@@ -21,9 +21,9 @@ TYPE_ONE = "type one of"
 
 # What was typed wrong, and a part of the sentence that says what to type.
 REFUSALS = [
-    (["--sizes", "0"], "--sizes 0 is no matrix size: type 1 to"),
-    (["--sizes", "-5"], "--sizes -5 is no matrix size: type 1 to"),
-    (["--sizes", "64", "-5"], "--sizes -5 is no matrix size"),
+    (["--sizes", "0"], "--sizes 0 is out of range: type 1 to"),
+    (["--sizes", "-5"], "--sizes -5 is out of range: type 1 to"),
+    (["--sizes", "64", "-5"], "--sizes -5 is out of range"),
     (["--sizes", "many"], "'many' is not a whole number: type --sizes 1024 2048"),
     (["--sizes", "1.5"], "'1.5' is not a whole number"),
     (["--sizes", "200000"], "type --sizes"),
