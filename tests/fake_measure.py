@@ -36,8 +36,8 @@ class FakeSamples:
 class FakeMeasure:
     """Runs a step once where a series is timed, so that there is an output to check.
 
-    The times are scripted: a step of k units takes `floor_ns + unit_ns * k ** power` times the next number of `pattern`
-    (`pattern` is for series; single runs take the exact time).
+    The times are scripted: a step of k units takes `floor_ns + unit_ns * k ** power` times the next
+    number of `pattern` (which is for series; single runs take the exact time).
     """
 
     unit_ns: int = 1_000_000
