@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fake_measure import FakeMeasure
-from nnbt import _native, cli, mlx_flops, runner
+from nnbt import _native, cli, measured, mlx_flops, runner
 from result_schema import validate
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -47,8 +47,9 @@ MEASURES = {
 
 
 @pytest.fixture(autouse=True)
-def _fixed_facts(monkeypatch: pytest.MonkeyPatch) -> None:
+def _fixed_facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Everything that differs between machines, MLX versions and runs."""
+    monkeypatch.setattr(measured, "folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(runner, "describe_machine", lambda _, device: MACHINE | {"device": device})
     monkeypatch.setattr(runner, "now", lambda: "2000-01-01T00:00:00+00:00")
     monkeypatch.setattr(runner, "last_cache_bytes", lambda: 2**23)
