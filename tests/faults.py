@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nnbt import _native, mlx_flops, runner
-from nnbt.evidence import Ceiling, Evidence
+from nnbt import _native, mlx_bandwidth, mlx_flops, runner
+from nnbt.evidence import Ceiling
 from nnbt.mlx_bandwidth import OPS
 from nnbt.mlx_data import Data, sample_indices
 
@@ -43,6 +43,7 @@ class Fault:
 
 
 FAULTS: list[Fault] = []
+BANDWIDTH = mlx_bandwidth.bandwidth
 FLOPS, FLOPS_GRAPH, PRODUCT = mlx_flops.flops, mlx_flops.flops_graph, mlx_flops._product
 
 
@@ -60,17 +61,17 @@ def fault(code: str, *marks: pytest.MarkDecorator, **case: Any) -> Callable[[Pla
 
 
 @fault("WORK_NOT_DONE", metric="flops")
-def one_unit_whatever_is_asked_for(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+def one_unit_whatever_is_asked_for(_: object, measure: FakeMeasure) -> None:
     measure.power = 0.0
 
 
 @fault("WORK_NOT_DONE", metric="bandwidth")
-def half_of_each_doubling(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+def half_of_each_doubling(_: object, measure: FakeMeasure) -> None:
     measure.power = 0.58  # 2 ** 0.58 = 1.5
 
 
 @fault("WORK_NOT_DONE", metric="flops", sizes=[128])
-def equal_products_merged_by_compile(patch: pytest.MonkeyPatch, _: FakeMeasure) -> dict[str, Any]:
+def equal_products_merged_by_compile(patch: pytest.MonkeyPatch, _: object) -> dict[str, Any]:
     """K equal products under mx.compile, timed by the real loop: MLX runs one of them."""
 
     def builder(bench: Bench) -> Workload:
@@ -94,12 +95,12 @@ def equal_products_merged_by_compile(patch: pytest.MonkeyPatch, _: FakeMeasure) 
 
 
 @fault("SUPERLINEAR", metric="flops")
-def longer_work_is_slower(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+def longer_work_is_slower(_: object, measure: FakeMeasure) -> None:
     measure.power = 1.3
 
 
 @fault("SLOPE_UNKNOWN", metric="flops")
-def no_time_for_a_slope(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+def no_time_for_a_slope(_: object, measure: FakeMeasure) -> None:
     measure.window_ns = 1_000_000
 
 
@@ -124,7 +125,7 @@ def sampled(bench: Bench) -> tuple[int, int]:
 
 
 @fault("WRONG_ANSWER", metric="flops")
-def one_wrong_element_in_the_sampled_block(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+def one_wrong_element_in_the_sampled_block(patch: pytest.MonkeyPatch, _: object) -> None:
     def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
         return lambda block, stream: multiply(block, stream).at[sampled(bench)].add(0.01)
 
@@ -132,7 +133,7 @@ def one_wrong_element_in_the_sampled_block(patch: pytest.MonkeyPatch, _: FakeMea
 
 
 @fault("WRONG_ANSWER", metric="flops")
-def half_of_the_rows_skipped(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+def half_of_the_rows_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
     def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
         half = bench.n // 2
         return lambda block, stream: bench.mx.pad(
@@ -143,7 +144,7 @@ def half_of_the_rows_skipped(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
 
 
 @fault("WRONG_ANSWER", metric="flops_graph")
-def half_of_the_chain_skipped(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+def half_of_the_chain_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
     def builder(bench: Bench) -> Workload:
         honest = FLOPS_GRAPH(bench)
 
@@ -162,7 +163,7 @@ def half_of_the_chain_skipped(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None
 
 
 @fault("WRONG_ANSWER", metric="flops", dtype="int16")
-def one_wrong_integer(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+def one_wrong_integer(patch: pytest.MonkeyPatch, _: object) -> None:
     kernel = mlx_flops._exact_kernel
 
     def wrong(bench: Bench, z: Any, operand: Any, stream: Any) -> Any:
@@ -173,12 +174,12 @@ def one_wrong_integer(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
 
 @fault("WRONG_ANSWER", op="copy")
 @fault("WRONG_ANSWER", op="copy", dtype="float16")
-def one_wrong_element_in_a_copy(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+def one_wrong_element_in_a_copy(patch: pytest.MonkeyPatch, _: object) -> None:
     with_copy(patch, lambda mx, blocks, _: mx.array(blocks[0]).at[-1, -1].add(1))
 
 
 @fault("REDUCED_PRECISION", metric="flops")
-def inputs_rounded_to_10_bits(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+def inputs_rounded_to_10_bits(patch: pytest.MonkeyPatch, _: object) -> None:
     """What TF32 does to both operands; here to the left one, and to the product."""
 
     def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
@@ -198,12 +199,12 @@ def inputs_rounded_to_10_bits(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None
 
 @fault("NON_FINITE", metric="flops")
 @fault("NON_FINITE", metric="bandwidth")
-def nan_data(_: pytest.MonkeyPatch, __: FakeMeasure) -> dict[str, Any]:
+def nan_data(_: object, __: object) -> dict[str, Any]:
     return {"data": "nan"}
 
 
 @fault("NON_FINITE", metric="flops_graph", graph_steps=100, sizes=[160])
-def a_chain_of_100_unscaled_steps(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+def a_chain_of_100_unscaled_steps(patch: pytest.MonkeyPatch, _: object) -> None:
     """z = z @ b + z, as the original has it."""
 
     def change(bench: Bench, __: object) -> Any:
@@ -214,7 +215,7 @@ def a_chain_of_100_unscaled_steps(patch: pytest.MonkeyPatch, _: FakeMeasure) -> 
 
 
 @fault("CHAIN_CHANGES_SIZE", metric="flops_graph")
-def a_chain_that_grows_fourfold(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+def a_chain_that_grows_fourfold(patch: pytest.MonkeyPatch, _: object) -> None:
     """By a power of two, so that the answer stays right; 4 steps make 256."""
 
     def product(bench: Bench) -> Any:
@@ -229,25 +230,25 @@ def a_chain_that_grows_fourfold(patch: pytest.MonkeyPatch, _: FakeMeasure) -> No
 
 @fault("DEGENERATE_DATA")
 @fault("DEGENERATE_DATA", metric="flops")
-def data_of_zeros_that_is_called_normal(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+def data_of_zeros_that_is_called_normal(patch: pytest.MonkeyPatch, _: object) -> None:
     draw = Data._draw
     patch.setattr(Data, "_draw", lambda data, *shape: draw(data, *shape) * 0)
 
 
 @fault("DEGENERATE_DATA")
-def denormal_data(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+def denormal_data(patch: pytest.MonkeyPatch, _: object) -> None:
     draw = Data._draw
     patch.setattr(Data, "_draw", lambda data, *shape: draw(data, *shape) * 1e-40)
 
 
 @fault("NON_RANDOM_DATA", metric="flops")
 @fault("NON_RANDOM_DATA")
-def data_of_ones(_: pytest.MonkeyPatch, __: FakeMeasure) -> dict[str, Any]:
+def data_of_ones(_: object, __: object) -> dict[str, Any]:
     return {"data": "ones"}
 
 
 @fault("NON_RANDOM_DATA")
-def zeros_data(_: pytest.MonkeyPatch, __: FakeMeasure) -> dict[str, Any]:
+def zeros_data(_: object, __: object) -> dict[str, Any]:
     return {"data": "zeros"}
 
 
@@ -259,12 +260,12 @@ def with_copy(patch: pytest.MonkeyPatch, build: Callable[[Any, list[Any], Any], 
 
 
 @fault("ALIAS", op="copy")
-def a_contiguous_that_copies_nothing(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+def a_contiguous_that_copies_nothing(patch: pytest.MonkeyPatch, _: object) -> None:
     with_copy(patch, lambda mx, blocks, _: mx.contiguous(blocks[0]))
 
 
 @fault("ALIAS", op="copy")
-def a_slice_that_copies_nothing(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+def a_slice_that_copies_nothing(patch: pytest.MonkeyPatch, _: object) -> None:
     with_copy(patch, lambda _, blocks, __: blocks[0][:])
 
 
@@ -272,21 +273,19 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only MLX's Linux all
 
 
 @fault("PAGE_FAULTS", LINUX)
-def an_allocator_that_gives_memory_back(
-    patch: pytest.MonkeyPatch, _: FakeMeasure
-) -> dict[str, Any]:
+def an_allocator_that_gives_memory_back(patch: pytest.MonkeyPatch, _: object) -> dict[str, Any]:
     """Real: outputs of 36 MiB, and MLX may keep none of their memory between runs."""
     patch.setattr(runner, "_set_cache_limit", lambda session, _: session.mx.set_cache_limit(0))
     return {"measure": _native.measure, "sizes": [3072], "runs": 5, "checks": False}
 
 
 @fault("PAGE_FAULTS")
-def page_faults_that_a_probe_saw(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+def page_faults_that_a_probe_saw(_: object, measure: FakeMeasure) -> None:
     measure.readings = {"minor_faults": 256.0 * 1000}
 
 
 @fault("CACHE_RESIDENT")
-def buffers_that_fit_into_the_cache(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+def buffers_that_fit_into_the_cache(patch: pytest.MonkeyPatch, _: object) -> None:
     patch.setattr(runner, "last_cache_bytes", lambda: 2**30)
 
 
@@ -294,92 +293,95 @@ def buffers_that_fit_into_the_cache(patch: pytest.MonkeyPatch, _: FakeMeasure) -
 
 
 @fault("LATENCY_BOUND")
-def an_evaluation_that_costs_a_sixth(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+def an_evaluation_that_costs_a_sixth(_: object, measure: FakeMeasure) -> None:
     measure.floor_ns = 200_000
 
 
 @fault("COARSE_CLOCK")
-def a_clock_that_ticks_every_10_us(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
+def a_clock_that_ticks_every_10_us(patch: pytest.MonkeyPatch, _: object) -> None:
     clock = SimpleNamespace(resolution_ns=10_000, cost_ns=20.0)
     patch.setattr(_native, "calibrate_clock", lambda: clock)
 
 
 @fault("DRIFT")
-def a_step_that_gets_slower(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+def a_step_that_gets_slower(_: object, measure: FakeMeasure) -> None:
     measure.pattern = [1 + i / 200 for i in range(20)]
 
 
 @fault("DRIFT")
-def a_step_that_gets_faster(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+def a_step_that_gets_faster(_: object, measure: FakeMeasure) -> None:
     measure.pattern = [1.2 - i / 200 for i in range(20)]
 
 
 @fault("WIDE_INTERVAL")
-def times_that_scatter(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+def times_that_scatter(_: object, measure: FakeMeasure) -> None:
     measure.pattern = [1 + i / 10 for i in (3, 11, 0, 7, 5, 9, 1, 10, 2, 6, 8, 4)]
 
 
 @fault("TWO_MODES")
-def two_clock_states(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+def two_clock_states(_: object, measure: FakeMeasure) -> None:
     measure.pattern = [1.0, 1.01, 1.5, 1.0, 1.51, 1.01, 1.0, 1.5, 1.0, 1.01, 1.0, 1.5] * 3
 
 
 @fault("FEW_SAMPLES")
-def three_runs(_: pytest.MonkeyPatch, __: FakeMeasure) -> dict[str, Any]:
+def three_runs(_: object, __: object) -> dict[str, Any]:
     return {"runs": 3}
 
 
 # --- the machine ---
 
 
-def with_evidence(patch: pytest.MonkeyPatch, change: Callable[[Evidence], Evidence]) -> None:
-    judge = runner.judge
-    patch.setattr(runner, "judge", lambda evidence: judge(change(evidence)))
+def with_peak(patch: pytest.MonkeyPatch, rate: float) -> None:
+    """A pretend device with this peak; a product of 64 x 64 takes 1.02 ms: 514 MFLOP/s."""
+    patch.setattr(runner, "published_ceiling", lambda *_: Ceiling(rate, "a pretend device"))
 
 
-def below(share: float) -> Callable[[Evidence], Evidence]:
-    """Puts the peak of a pretend device below the measured rate."""
-    return lambda e: replace(e, ceiling=Ceiling(e.rate / share, "a pretend device"))
+@fault("ABOVE_CEILING", metric="flops", sizes=[64])
+def a_device_whose_peak_is_exceeded_by_10_percent(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_peak(patch, 514e6 / 1.1)
 
 
-@fault("ABOVE_CEILING", metric="flops")
-def a_device_whose_peak_is_exceeded_by_10_percent(
-    patch: pytest.MonkeyPatch, _: FakeMeasure
-) -> None:
-    with_evidence(patch, below(1.1))
-
-
-@fault("IMPOSSIBLE_RATE", metric="flops")
-def a_device_whose_peak_is_half_the_rate(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
-    with_evidence(patch, below(2.0))
+@fault("IMPOSSIBLE_RATE", metric="flops", sizes=[64])
+def a_device_whose_peak_is_half_the_rate(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_peak(patch, 514e6 / 2)
 
 
 @fault("NOISY_NEIGHBOUR")
-def a_host_that_steals_time(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+def a_host_that_steals_time(_: object, measure: FakeMeasure) -> None:
     measure.readings = {"steal_time": 0.15 * measure.window_ns * 1e-9}
 
 
 @fault("NOISY_NEIGHBOUR")
-def other_processes(_: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+def other_processes(_: object, measure: FakeMeasure) -> None:
     window_s = measure.window_ns * 1e-9
     measure.readings = {"other_cpu_time": 0.9 * window_s, "involuntary_switches": 200 * window_s}
 
 
+@fault("SLOPE_UNCLEAR", metric="flops")
+def a_doubling_of_1_6_among_other_processes(_: object, measure: FakeMeasure) -> None:
+    measure.power = 0.68
+    other_processes(_, measure)
+
+
+def with_details(patch: pytest.MonkeyPatch, **details: object) -> None:
+    """What a builder that pairs devices, or one of the Neural Engine, reports at its end."""
+
+    def builder(bench: Bench) -> Workload:
+        return replace(BANDWIDTH(bench), after=lambda: ((), {**details}))
+
+    patch.setattr(mlx_bandwidth, "bandwidth", builder)
+
+
 @fault("LITTLE_OVERLAP")
-def sides_that_were_rarely_busy_together(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
-    with_evidence(patch, lambda e: replace(e, details={"hybrid": {"overlap": 0.5}}))
-
-
-def placed(patch: pytest.MonkeyPatch, verdict: str) -> None:
-    placement = {"verdict": verdict, "evidence": ["no ANE region"]}
-    with_evidence(patch, lambda e: replace(e, details={"placement": placement}))
+def sides_that_were_rarely_busy_together(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_details(patch, hybrid={"overlap": 0.5})
 
 
 @fault("NOT_ON_ANE")
-def a_chain_that_fell_back_to_the_gpu(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
-    placed(patch, "not on ANE")
+def a_chain_that_a_gpu_ran(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_details(patch, placement={"verdict": "not on ANE", "evidence": ["The GPU ran it."]})
 
 
 @fault("PLACEMENT_UNPROVEN")
-def a_chain_whose_manifest_says_nothing(patch: pytest.MonkeyPatch, _: FakeMeasure) -> None:
-    placed(patch, "unproven")
+def a_chain_that_ran_somewhere(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_details(patch, placement={"verdict": "unproven", "evidence": ["Nothing tells."]})

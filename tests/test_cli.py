@@ -15,14 +15,15 @@ from pathlib import Path
 import pytest
 
 from command import ANSI, COMMAND, QUICK, environment, nnbt, on_terminal, shell
+from result_schema import validate
 
 TYPE_ONE = "type one of"
 
 # What was typed wrong, and a part of the sentence that says what to type.
 REFUSALS = [
-    (["--sizes", "0"], "--sizes 0 is no matrix size: type 1 to"),
-    (["--sizes", "-5"], "--sizes -5 is no matrix size: type 1 to"),
-    (["--sizes", "64", "-5"], "--sizes -5 is no matrix size"),
+    (["--sizes", "0"], "--sizes 0 is out of range: type 1 to"),
+    (["--sizes", "-5"], "--sizes -5 is out of range: type 1 to"),
+    (["--sizes", "64", "-5"], "--sizes -5 is out of range"),
     (["--sizes", "many"], "'many' is not a whole number: type --sizes 1024 2048"),
     (["--sizes", "1.5"], "'1.5' is not a whole number"),
     (["--sizes", "200000"], "type --sizes"),
@@ -145,6 +146,7 @@ def test_both_files_hold_the_rows_that_are_shown(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (row,) = table(tmp_path / "r.csv")
     document = json.loads((tmp_path / "r.json").read_text())
+    validate(document)
     (result,) = document["results"]
     assert document["finished"] is True
     assert document["argv"][: len(QUICK)] == list(QUICK)
@@ -290,6 +292,7 @@ def test_ctrl_c_keeps_the_finished_cases(tmp_path: Path) -> None:
     assert said.strip("\n") == "nnbt: interrupted; the finished cases are kept."
     assert "bandwidth on cpu" in shown
     document = json.loads((tmp_path / "r.json").read_text())
+    validate(document)
     assert document["finished"] is False
     assert [row["case"]["n"] for row in document["results"]] == [32]
     assert [row["n"] for row in table(tmp_path / "r.csv")] == ["32"]

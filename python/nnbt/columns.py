@@ -239,7 +239,7 @@ def number(value: float) -> str:
         return "exact" if value == math.inf else "-"
     if value == 0:
         return "0"
-    magnitude = math.floor(math.log10(abs(value)))
+    magnitude = math.floor(math.log10(abs(float(f"{value:.3e}"))))  # 999.96 has that of 1000
     if magnitude >= 3:
         return f"{value:.0f}"
     if magnitude >= -3:

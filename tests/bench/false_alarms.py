@@ -1,0 +1,109 @@
+"""How often true work is called INVALID or SUSPECT on this machine.
+
+    python tests/bench/false_alarms.py [--repeats 50] [--max-seconds 0.5] [--device cpu]
+
+Repeats a sweep of cases whose numbers are right (sizes 256 to 2048, all dtypes, three metrics) and
+prints the share of rows with each verdict and each reason. Products of more than --most-ops
+operations are left out: they run once for many seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import nnbt
+from nnbt.dtypes import DTYPES
+from nnbt.metrics import METRICS, cell, sizes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TRUE_SUSPICIONS = {"LATENCY_BOUND", "FEW_SAMPLES", "COARSE_CLOCK"}
+"""What small sizes and single runs deserve: no false alarm."""
+
+
+def sweep(
+    metrics: list[str], device: str, sizes: list[int], most_ops: float
+) -> Iterator[tuple[str, str, int]]:
+    params = {"op": "add" if device == "gpu" else "copy", "graph_steps": 4}
+    for metric in metrics:
+        for dtype in DTYPES:
+            for n in sizes:
+                case = nnbt.Case(metric, device, "mlx", dtype, n, params)
+                try:
+                    cell(case)
+                except nnbt.Unsupported:
+                    continue
+                if sizes_of(case).get("work_ops", 0) <= most_ops:
+                    yield metric, dtype, n
+
+
+def share(count: int, total: int) -> str:
+    return f"{count:6d}  {count / total:7.2%}"
+
+
+def report(rows: list[nnbt.Result]) -> None:
+    total = len(rows)
+    print(f"\n{total} rows")
+    for verdict, count in sorted(Counter(str(row.verdict or row.status) for row in rows).items()):
+        print(f"  {verdict:<20}{share(count, total)}")
+    print("reasons that are no notes, and the metrics they met")
+    for severity in ("invalid", "suspect"):
+        found: dict[str, Counter[str]] = {}
+        for row in rows:
+            for reason in row.reasons:
+                if reason.severity == severity:
+                    found.setdefault(reason.code, Counter())[row.case.metric] += 1
+        for code, where in sorted(found.items(), key=lambda item: -item[1].total()):
+            places = ", ".join(f"{metric} {count}" for metric, count in where.most_common())
+            print(f"  {severity:<8} {code:<20}{share(where.total(), total)}  {places}")
+    alarms = [
+        row
+        for row in rows
+        if any(r.severity != "note" and r.code not in TRUE_SUSPICIONS for r in row.reasons)
+    ]
+    print(f"false alarms (without {' '.join(sorted(TRUE_SUSPICIONS))})")
+    print(f"  {'any':<29}{share(len(alarms), total)}")
+    invalid = [row for row in rows if row.verdict == "INVALID"]
+    print(f"  {'INVALID':<29}{share(len(invalid), total)}")
+    for row in invalid:
+        first = row.reasons[0]
+        print(f"    {row.case.metric} {row.case.dtype} n={row.case.n}: {first.sentence}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=50)
+    parser.add_argument("--max-seconds", type=float, default=0.5)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--metric", action="append", choices=list(METRICS))
+    parser.add_argument("--sizes", type=int, nargs="+", default=[256, 512, 1024, 2048])
+    parser.add_argument("--most-ops", type=float, default=2e9)
+    parser.add_argument("--json", type=Path, help="keep all rows there")
+    options = parser.parse_args()
+    metrics = options.metric or ["bandwidth", "flops", "flops_graph"]
+    cases = list(sweep(metrics, options.device, options.sizes, options.most_ops))
+    rows: list[nnbt.Result] = []
+    started = time.monotonic()
+    for repeat in range(options.repeats):
+        for metric, dtype, n in cases:
+            done = nnbt.run(metric, options.device, dtype, [n], max_seconds=options.max_seconds)
+            rows += done.results
+        load = os.getloadavg()[0]
+        minutes = (time.monotonic() - started) / 60
+        print(
+            f"repeat {repeat + 1}: {len(rows)} rows, {minutes:.1f} min, load {load:.1f}", flush=True
+        )
+    if options.json:
+        options.json.write_text(json.dumps([row.as_dict() for row in rows], default=str))
+    report(rows)
+
+
+if __name__ == "__main__":
+    main()

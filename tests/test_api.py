@@ -1,0 +1,156 @@
+"""nnbt.run and the names of the package."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import nnbt
+from fake_measure import FakeMeasure
+from nnbt import mlx_flops
+from nnbt.runner import Listener
+
+if TYPE_CHECKING:
+    from nnbt.plan import Plan
+    from nnbt.result import Case, Result, Run
+
+
+def test_the_documented_example() -> None:
+    run = nnbt.run(metric="flops", device="cpu", dtype="float32", sizes=[64], runs=9)
+    (row,) = run.results
+    assert run.finished
+    assert row.unit == "FLOP/s"
+    assert len(row.samples_ns) == 9
+    assert row.median_s == sorted(row.samples_ns)[4] * 1e-9
+    assert row.rate == pytest.approx(2 * 64**3 / row.median_s)
+    assert row.best_s == min(row.samples_ns) * 1e-9
+    assert row.interval_s is not None
+    assert row.interval_s[0] <= row.median_s <= row.interval_s[1]
+    assert row.verdict in ("VALID", "SUSPECT", "INVALID")
+
+
+def test_any_callable_is_measured_with_the_native_loop() -> None:
+    calls: list[int] = []
+    samples = nnbt.measure(lambda: calls.append(1), warmup=0, runs=7)
+    assert len(samples.samples_ns) == 7
+    assert len(calls) == 7 + samples.warmup_runs
+    assert samples.stop == "runs"
+
+
+def test_several_of_each(fake_measure: FakeMeasure) -> None:
+    run = nnbt.run(
+        ["bandwidth", "flops"],
+        "cpu",
+        ["float32", "int8"],
+        [32, 64],
+        data=["normal", "zeros"],
+        measure=fake_measure,
+    )
+    assert len(run.results) == 2 * 2 * 2 * 2
+    assert {row.status for row in run.results} == {"OK"}
+
+
+def test_zeros_are_compared_with_random_data(fake_measure: FakeMeasure) -> None:
+    rows = nnbt.run(
+        "flops", "cpu", sizes=[64], data=["normal", "zeros"], measure=fake_measure
+    ).results
+    assert "ratio_to_random" not in rows[0].details
+    assert rows[1].details["ratio_to_random"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ({"metric": "latency"}, "--metric"),
+        ({"sizes": []}, "--sizes"),
+        ({"dtype": "q7"}, "q7"),
+        ({"device": "tpu"}, "--device"),
+    ],
+)
+def test_what_can_not_be_is_refused_before_anything_is_measured(
+    arguments: dict[str, object], part: str, fake_measure: FakeMeasure
+) -> None:
+    with pytest.raises(nnbt.Unsupported, match=part):
+        nnbt.run(**arguments, measure=fake_measure)  # type: ignore[arg-type]
+    assert fake_measure.calls == []
+
+
+class Recorder(Listener):
+    def __init__(self) -> None:
+        self.events: list[object] = []
+
+    def planned(self, plan: Plan) -> None:
+        self.events.append(len(plan.cases))
+
+    def started(self, index: int, count: int, case: Case, _: float | None) -> None:
+        self.events.append(f"{index + 1}/{count} {case.dtype}")
+
+    def once(self, case: Case, expected_s: float) -> None:
+        self.events.append(f"once {case.n}: {expected_s:.2g} s")
+
+    def finished(self, result: Result, run: Run) -> None:
+        self.events.append((result.status, len(run.results), run.finished))
+
+
+def test_a_listener_sees_every_case(fake_measure: FakeMeasure) -> None:
+    recorder = Recorder()
+    nnbt.run("flops", "cpu", ["int8", "q4"], [64], measure=fake_measure, listener=recorder)
+    assert recorder.events == [
+        2,
+        "1/2 int8",
+        ("OK", 1, False),
+        "2/2 q4",
+        ("OK", 2, True),
+    ]
+
+
+def test_a_case_that_fails_is_a_row_and_the_others_go_on(
+    fake_measure: FakeMeasure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: object) -> None:
+        raise ValueError("[matmul] first line\nsecond line")
+
+    monkeypatch.setattr(mlx_flops, "_product", broken)
+    run = nnbt.run("flops", "cpu", ["float32", "int8"], [64], measure=fake_measure)
+    assert [row.status for row in run.results] == ["ERROR", "OK"]
+    assert "first line second line" in run.results[0].reason
+    assert run.failed
+
+
+def test_a_type_that_a_data_mode_can_not_have_is_a_row(fake_measure: FakeMeasure) -> None:
+    (row,) = nnbt.run("flops", "cpu", "int8", [64], data="nan", measure=fake_measure).results
+    assert row.status == "UNSUPPORTED"
+    assert "type --data normal" in row.reason
+    assert row.verdict is None
+
+
+def test_a_run_that_outlasts_its_budget_is_predicted_and_run_once() -> None:
+    recorder = Recorder()
+    measure = FakeMeasure(unit_ns=10**9)  # a second for the small product
+    run = nnbt.run("flops", "cpu", sizes=[1024], measure=measure, listener=recorder)
+    (row,) = run.results
+    assert recorder.events[2] == "once 1024: 64 s"
+    assert row.stop == "one run"
+    assert len(row.samples_ns) == 1
+    assert "FEW_SAMPLES" in [reason.code for reason in row.reasons]
+
+
+def test_an_interruption_goes_through(fake_measure: FakeMeasure) -> None:
+    class Interrupting(Recorder):
+        def started(self, index: int, *_: object) -> None:
+            if index == 1:
+                raise KeyboardInterrupt
+
+    recorder = Interrupting()
+    with pytest.raises(KeyboardInterrupt):
+        nnbt.run("flops", "cpu", sizes=[32, 64], measure=fake_measure, listener=recorder)
+    assert recorder.events[-1] == ("OK", 1, False)
+
+
+def test_every_public_name_is_there() -> None:
+    for name in nnbt.__all__:
+        assert getattr(nnbt, name) is not None
+        assert name in dir(nnbt)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        nnbt.nothing  # noqa: B018

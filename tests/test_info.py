@@ -1,0 +1,59 @@
+"""nnbt info: what is here, and every table in words."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+from nnbt import info
+from nnbt._native import Unsupported
+from nnbt.checks import CHECKS
+from nnbt.columns import COLUMNS
+from nnbt.devices import DEVICES
+from nnbt.dtypes import DTYPES
+from nnbt.metrics import METRICS
+from nnbt.plan import DATA
+
+NAMES = {
+    "formulas": list(METRICS),
+    "checks": [check.code for check in CHECKS],
+    "columns": [column.key for column in COLUMNS],
+    "dtypes": list(DTYPES),
+    "devices": list(DEVICES),
+    "data": list(DATA),
+}
+
+
+def test_the_overview_names_machine_libraries_and_devices() -> None:
+    text = info.overview()
+    for word in ("processor", "memory", "mlx", "clock", *DEVICES):
+        assert re.search(rf"^  {word}\b|^{word}\b", text, re.MULTILINE), word
+
+
+def test_a_device_that_is_missing_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = dataclasses.replace(DEVICES["gpu"], missing=lambda: "No GPU at all: type --device cpu.")
+    monkeypatch.setitem(DEVICES, "gpu", gone)
+    assert "No GPU at all" in info.overview()
+
+
+@pytest.mark.parametrize("topic", info.TOPICS)
+def test_every_topic_prints_all_rows_of_its_table(topic: str) -> None:
+    text = info.explain(topic)
+    assert max(map(len, text.splitlines())) <= 100
+    for name in NAMES.get(topic, []):
+        assert name in text
+    assert text in info.explain("all")
+
+
+def test_checks_come_with_their_thresholds() -> None:
+    text = " ".join(info.explain("checks").split())
+    for check in CHECKS:
+        assert " ".join(check.threshold.split()) in text
+
+
+def test_an_unknown_topic_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(Unsupported) as refused:
+        info.explain("weather")
+    assert all(topic in str(refused.value) for topic in info.TOPICS)

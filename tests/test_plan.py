@@ -1,0 +1,119 @@
+"""nnbt.plan: options become cases, or one sentence."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from nnbt import plan
+from nnbt._native import Unsupported
+from nnbt.plan import Options, check_memory, default_op, make_plan
+from nnbt.result import Case
+
+GIB = 2**30
+
+
+def cases(**changes: object) -> tuple[Case, ...]:
+    return make_plan(Options(**{"device": "cpu", "cpu_workers": 2} | changes)).cases  # type: ignore[arg-type]
+
+
+def test_the_defaults_are_the_documented_ones() -> None:
+    assert [(case.metric, case.dtype, case.n) for case in cases()] == [
+        ("bandwidth", "float32", 1024),
+        ("bandwidth", "float32", 2048),
+        ("bandwidth", "float32", 4096),
+    ]
+    options = Options()
+    assert (options.graph_steps, options.warmup, options.runs) == (4, 2, None)
+
+
+def test_cases_are_all_combinations_in_order_and_once() -> None:
+    made = cases(metrics=("flops", "flops"), dtypes=("q4", "bool_", "bool"), sizes=(64, 32, 64))
+    assert [(case.dtype, case.n) for case in made] == [
+        ("q4", 64),
+        ("q4", 32),
+        ("bool", 64),
+        ("bool", 32),
+    ]
+
+
+def test_a_case_has_the_parameters_of_its_metric() -> None:
+    (bandwidth,) = cases(sizes=(64,), op="add", data=("zeros",))
+    (graph,) = cases(sizes=(64,), metrics=("flops_graph",), graph_steps=7)
+    assert dict(bandwidth.params) == {"op": "add", "cpu_workers": 2, "data": "zeros"}
+    assert dict(graph.params) == {"graph_steps": 7, "cpu_workers": 2, "data": "normal"}
+
+
+def test_the_tf32_switch_is_part_of_a_case_once_it_is_set() -> None:
+    (case,) = cases(sizes=(64,), metrics=("flops",), tf32="off")
+    assert case.params["tf32"] == "off"
+
+
+def test_all_processors_are_workers_by_default() -> None:
+    (case,) = cases(sizes=(64,), cpu_workers=0)
+    assert case.params["cpu_workers"] == plan.machine().usable_cpus
+
+
+@pytest.mark.parametrize(
+    ("device", "metal", "op"),
+    [
+        ("cpu", False, "copy"),
+        ("cpu", True, "copy"),
+        ("gpu", True, "copy"),
+        ("gpu", False, "add"),
+        ("hybrid", False, "add"),
+    ],
+)
+def test_the_operation_of_each_device(device: str, metal: bool, op: str) -> None:
+    assert default_op(device, metal=metal) == op
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sizes": ()},
+        {"sizes": (0,)},
+        {"sizes": (10**8,)},
+        {"runs": 0},
+        {"warmup": -1},
+        {"graph_steps": 0},
+        {"cpu_workers": -1},
+        {"max_seconds": float("nan")},
+        {"max_seconds": float("inf")},
+        {"metrics": ("latency",)},
+        {"engines": ("torch",)},
+        {"dtypes": ("q7",)},
+        {"data": ("sevens",)},
+        {"tf32": "maybe"},
+        {"op": "mul"},
+        {"device": "tpu"},
+        {"dtypes": ("q4",)},
+    ],
+    ids=str,
+)
+def test_what_can_not_be_is_refused_in_one_sentence(changes: dict[str, object]) -> None:
+    with pytest.raises(Unsupported, match="type ") as refused:
+        cases(**changes)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_working_set_beyond_free_memory_is_refused_with_the_figures() -> None:
+    (case,) = cases(sizes=(20000,))
+    with pytest.raises(Unsupported) as refused:
+        check_memory([case], {"cpu": GIB})
+    sentence = str(refused.value)
+    assert re.search(r"n = 20000 needs [\d.]+ GiB and cpu has 1\.0 GiB free", sentence)
+    smaller = int(sentence.split("--sizes ")[1].split(maxsplit=1)[0])
+    check_memory(cases(sizes=(smaller,)), {"cpu": GIB})
+
+
+def test_memory_that_nobody_knows_refuses_nothing() -> None:
+    check_memory(cases(sizes=(10**6,)), {})
+
+
+def test_each_side_of_hybrid_needs_its_memory() -> None:
+    case = Case("bandwidth", "hybrid", "mlx", "float32", 20000, {"op": "add"})
+    for small in ("cpu", "gpu"):
+        with pytest.raises(Unsupported, match=f"and {small} has"):
+            check_memory([case], {"cpu": 64 * GIB, "gpu": 64 * GIB} | {small: GIB})
