@@ -10,6 +10,7 @@ operations are left out: they run once for many seconds.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import time
@@ -91,15 +92,13 @@ def main() -> None:
     cases = list(sweep(metrics, options.device, options.sizes, options.most_ops))
     rows: list[nnbt.Result] = []
     started = time.monotonic()
-    for repeat in range(options.repeats):
-        for metric, dtype, n in cases:
-            done = nnbt.run(metric, options.device, dtype, [n], max_seconds=options.max_seconds)
-            rows += done.results
-        load = os.getloadavg()[0]
-        minutes = (time.monotonic() - started) / 60
-        print(
-            f"repeat {repeat + 1}: {len(rows)} rows, {minutes:.1f} min, load {load:.1f}", flush=True
-        )
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C reports what is there
+        for repeat in range(options.repeats):
+            for metric, dtype, n in cases:
+                done = nnbt.run(metric, options.device, dtype, [n], max_seconds=options.max_seconds)
+                rows += done.results
+            load, minutes = os.getloadavg()[0], (time.monotonic() - started) / 60
+            print(f"repeat {repeat + 1}: {minutes:.1f} min, load {load:.1f}", flush=True)
     if options.json:
         options.json.write_text(json.dumps([row.as_dict() for row in rows], default=str))
     report(rows)
