@@ -21,6 +21,8 @@ Severity = Literal["note", "suspect", "invalid"]
 FLOOR_SHARE = 0.05
 CLOCK_TICKS = 1000
 FAULTS_PER_MIB = 1.0
+LEAST_FAULTS = 1000
+"""Fewer than this (4 MiB) happen in any process, whatever is measured."""
 MIN_SAMPLES = 5
 DRIFT_SAMPLES = 10
 DRIFT_RANK = 0.7
@@ -132,6 +134,12 @@ def _wrong(e: Evidence) -> str | None:
     return None
 
 
+def _unchecked(e: Evidence) -> str | None:
+    if e.answer is not None:
+        return None
+    return "The answer was not checked (--no-checks): nothing shows that this work was done."
+
+
 def _precision(e: Evidence) -> str | None:
     bits = effective_bits(e.answer.error) if e.answer else None
     if bits is None or e.mantissa is None:
@@ -197,7 +205,7 @@ def _faults(e: Evidence) -> str | None:
     if faults is None or not e.written_bytes or e.case.device != "cpu":
         return None
     rate = faults / (e.written_bytes / 2**20)
-    if rate <= FAULTS_PER_MIB:
+    if rate <= FAULTS_PER_MIB or faults < LEAST_FAULTS:
         return None
     return (
         f"{rate:.0f} page faults a MiB written: the time includes the kernel mapping fresh memory, "
@@ -406,6 +414,14 @@ CHECKS: tuple[Check, ...] = (
         f"most {WORST_FACTOR:g} times the typical error",
         "a kernel that computes something else is often faster",
         _wrong,
+    ),
+    Check(
+        "UNCHECKED",
+        "suspect",
+        "whether the output was compared with a reference",
+        "it was",
+        "a time without an answer is a time of anything",
+        _unchecked,
     ),
     Check(
         "REDUCED_PRECISION",

@@ -270,11 +270,13 @@ class Files:
             if problem:
                 raise click.UsageError(problem)
 
-    def write(self, run: Run) -> None:
-        """Writes every file anew."""
-        from nnbt.result import write_beside
+    def write(self, run: Run, *, last: bool = False) -> None:
+        """Writes every file anew; a pipe or terminal once, when the run ends (or `last`)."""
+        from nnbt.result import is_stream, write_beside
 
         for path, text in self._writers:
+            if is_stream(path) and not (run.finished or last):
+                continue
             try:
                 write_beside(path, text(run))
             except OSError as error:
@@ -300,7 +302,7 @@ def measure_and_print(options: Any, files: Files) -> Run:
         return execute(options, listener=console, argv=sys.argv[1:])
     except KeyboardInterrupt:
         if console.run is not None:  # interrupted while writing: the last case is still missing
-            files.write(console.run)
+            files.write(console.run, last=True)
         raise
     finally:
         console.close()
@@ -324,7 +326,9 @@ def info(topic: str | None, explain: str | None) -> None:
         click.echo(facts.explain(topic or explain))
         return
     if topic is not None:
-        raise click.UsageError(f"info has no topic {topic!r}: type nnbt info --explain {topic}.")
+        raise click.UsageError(
+            f"info has no topic {topic!r}: type nnbt info --explain for what there is."
+        )
     click.echo(facts.overview())
 
 

@@ -131,7 +131,11 @@ class Pair:
     def run(self) -> None:
         """Both sides once, through all their repetitions."""
         second = self._pool.submit(self._start_second)
-        self._barrier.wait()
+        try:
+            self._barrier.wait()
+        except BaseException:  # Ctrl-C: the other side must not wait for ever
+            self._barrier.abort()
+            raise
         self.first.repeat()
         second.result()
         self.overlaps.append(overlap_of(self.first, self.second))

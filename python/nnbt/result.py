@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -175,12 +176,22 @@ def _finite(value: Any) -> Any:
     return value
 
 
+def is_stream(path: Path) -> bool:
+    """Whether the path names a pipe, a terminal or the like: written once, nothing to rename."""
+    return path.is_relative_to("/dev") or (path.exists() and not path.is_file())
+
+
 def write_beside(path: Path, text: str) -> None:
     """Writes `text` to a temporary sibling and renames it, so that no reader sees half a file.
 
     Keeps the mode of a file that is replaced. Raises OSError.
     """
-    if path.exists() and not path.is_file():  # /dev/stdout, a pipe: nothing to rename over
+    stream = {"/dev/stdout": sys.stdout, "/dev/stderr": sys.stderr}.get(str(path))
+    if stream is not None:  # opening it anew would write over what is there already
+        stream.write(text)
+        stream.flush()
+        return
+    if is_stream(path):
         path.write_text(text)
         return
     target = path.resolve() if path.is_symlink() else path
@@ -210,7 +221,7 @@ def check_writable(path: Path) -> str | None:
         return f"{path} is a folder: name a file in it."
     if not path.parent.is_dir():
         return f"{path} can't be written: there is no folder {path.parent}; make it first."
-    if path.exists() and not path.is_file():
+    if is_stream(path):
         return None if os.access(path, os.W_OK) else f"{path} can't be written."
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
