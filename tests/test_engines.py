@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
+import io
 import itertools
 import json
+import sys
 from dataclasses import asdict, replace
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +33,7 @@ from nnbt import (
     vendor,
 )
 from nnbt.bench import _Noting
+from nnbt.columns import csv_text
 from nnbt.cublaslt import PRECISIONS
 from nnbt.dtypes import DTYPES
 from nnbt.gpu_kernels import KERNELS
@@ -37,6 +41,7 @@ from nnbt.measured import Ceilings, Measured
 from nnbt.metrics import METRICS, sizes_of
 from nnbt.plan import Options, make_plan
 from nnbt.result import Case, Reason, Result
+from nnbt.text import table_text
 
 N = 64
 CHAINS = [row for row in _native.peak_chains() if row.name != metrics.CLOCK_CHAIN]
@@ -367,8 +372,17 @@ def test_arrays_too_small_for_a_kernel_are_refused(op: str) -> None:
 # Engine mlx-compiled
 
 
-@pytest.mark.parametrize("metric", ["bandwidth", "flops", "flops_graph"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "bool"])
+@pytest.mark.parametrize(
+    ("metric", "dtype"),
+    [
+        *itertools.product(
+            ("bandwidth", "flops", "flops_graph"),
+            ("float32", "bfloat16", "complex64", "int8", "bool"),
+        ),
+        ("flops", "q4"),
+        ("flops_graph", "q4"),
+    ],
+)
 def test_compiled_graphs_give_the_same_answers(metric: str, dtype: str) -> None:
     (row,) = nnbt.run(
         metric, "cpu", dtype, [65], engine="mlx-compiled", cpu_workers=2, measure=FakeMeasure()
@@ -409,6 +423,73 @@ def test_an_input_that_is_taken_is_noted() -> None:
     noting = _Noting(["a", "b", "c"])  # type: ignore[list-item]
     assert (noting[2], noting[0], noting[2]) == ("c", "a", "c")
     assert list(noting.used) == [2, 0]
+
+
+# What a table shows
+
+
+def test_peaks_show_their_chain_and_no_size() -> None:
+    run = nnbt.run("flops", "cpu", engine="native", measure=FakeMeasure())
+    text = table_text(run.results, None, color=False)
+    assert "most operations that one instruction" in text.splitlines()[0]
+    assert "n=0" not in text
+    assert " n " not in text.splitlines()[1]
+    assert all(str(row.case.params["chain"]) in text for row in run.results)
+
+
+def test_streams_show_operation_stores_and_conventions() -> None:
+    run = nnbt.run(engine="native", device="cpu", sizes=[N], op="copy", measure=FakeMeasure())
+    rows = list(csv.DictReader(io.StringIO(csv_text(run.results))))
+    assert [(row["op"], row["stores"]) for row in rows] == [
+        ("copy", "ordinary"),
+        ("copy", "nontemporal"),
+    ]
+    for row, bus in zip(rows, (1.5, 1.0), strict=True):
+        rate = float(row["gb_per_s"])
+        assert float(row["bus_gb_per_s"]) == pytest.approx(bus * rate, rel=1e-6)
+        assert float(row["moved_gb_per_s"]) == pytest.approx(rate / 2, rel=1e-6)
+        assert row["bytes_per_element"] == "16"
+        assert row["fits_in"] == "L1"
+
+
+# On a GPU
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", metrics.MATRIX_DTYPES)
+def test_a_gpu_runs_a_kernel_of_each_type_or_says_why_not(dtype: str) -> None:
+    run = nnbt.run("flops", "gpu", dtype, engine="kernel", runs=5)
+    assert all(row.status == "OK" or row.reason for row in run.results)
+    done = [row for row in run.results if row.status == "OK"]
+    assert done or dtype in ("tfloat32", "bfloat16", "int8", "float8_e4m3")
+    assert all(row.verdict != "INVALID" for row in done), [row.reasons for row in done]
+
+
+@pytest.mark.gpu
+def test_a_gpu_runs_every_bandwidth_kernel() -> None:
+    run = nnbt.run(device="gpu", engine="kernel", sizes=[1024], runs=5)
+    done = [row for row in run.results if row.status == "OK"]
+    assert {"copy", "add", "triad"} <= {row.case.params["op"] for row in done}
+    wrong = [row for row in done if "WRONG_ANSWER" in {reason.code for reason in row.reasons}]
+    assert not wrong
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(sys.platform == "darwin", reason="cuBLASLt is NVIDIA's")
+@pytest.mark.parametrize("dtype", metrics.MATRIX_DTYPES)
+def test_a_gpu_multiplies_by_its_library(dtype: str) -> None:
+    (row,) = nnbt.run("flops", "gpu", dtype, [512], engine="library", runs=5).results
+    assert row.status == "OK" or row.reason
+    assert row.verdict != "INVALID", row.reasons
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("metric", ["bandwidth", "flops", "flops_graph"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+def test_a_gpu_runs_compiled_graphs(metric: str, dtype: str) -> None:
+    (row,) = nnbt.run(metric, "gpu", dtype, [512], engine="mlx-compiled", runs=5).results
+    assert row.status == "OK", row.reason
+    assert row.verdict != "INVALID", row.reasons
 
 
 # Measured ceilings

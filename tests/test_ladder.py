@@ -22,6 +22,7 @@ from nnbt.ladder_run import climb
 from nnbt.ladder_text import bar, ladder_csv, ladder_text
 from nnbt.plan import Options
 from nnbt.result import Case, Reason, Result, Run
+from result_schema import validate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -641,6 +642,7 @@ def test_the_command_prints_the_picture_and_writes_files(tmp_path: Path) -> None
         assert (kind.label in done.stdout) is (kind.key != "tried")
     assert "█" in done.stdout
     document = json.loads((tmp_path / "l.json").read_text())
+    validate(document)
     assert [row["rung"] for row in document["ladder"]["rungs"]] == [
         k for k in RUNGS if k != "tried"
     ]
