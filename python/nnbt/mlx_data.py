@@ -55,8 +55,8 @@ class Split:
 
     blocks: tuple[Any, ...]
 
-    def rows(self, mx: Any, indices: range) -> Any:
-        """The rows of a range as one float64 (complex128, or integer) NumPy array.
+    def part(self, indices: range) -> list[Any]:
+        """The rows of a range, block by block, as MLX arrays.
 
         By strided slices: indexing by arrays compiles a kernel on CUDA, which takes seconds.
         """
@@ -69,9 +69,13 @@ class Split:
                 start %= indices.step
             stop = min(count, indices.stop - first)
             if start < stop:
-                parts.append(to_numpy(mx, block[start : stop : indices.step]))
+                parts.append(block[start : stop : indices.step])
             first += count
-        return np.concatenate(parts)
+        return parts
+
+    def rows(self, mx: Any, indices: range) -> Any:
+        """The rows of a range as one float64 (complex128, or integer) NumPy array."""
+        return np.concatenate([to_numpy(mx, part) for part in self.part(indices)])
 
     @property
     def nbytes(self) -> int:
