@@ -1,7 +1,8 @@
 // GNUstep's Foundation, with what Apple's clang expects and GCC's libobjc headers lack.
 #pragma once
 #if __has_feature(objc_arc)
-// In the ObjFW ABI a weak class is looked up by its name instead of by a symbol GNUstep doesn't have.
+// In the ObjFW ABI a weak class is looked up by its name instead of by a symbol GNUstep doesn't
+// have.
 #include <GNUstepBase/GSVersionMacros.h>
 #undef GS_EXPORT_CLASS
 #define GS_EXPORT_CLASS __attribute__((weak_import))

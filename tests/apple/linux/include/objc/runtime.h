@@ -7,21 +7,21 @@
 #define __objc_runtime_INCLUDE_GNU
 #include <objc/objc.h>
 #include <stddef.h>
-typedef struct objc_ivar *Ivar;
+typedef struct objc_ivar* Ivar;
 typedef struct objc_property *Property, *objc_property_t;
-typedef struct objc_method *Method;
-typedef struct objc_category *Category;
+typedef struct objc_method* Method;
+typedef struct objc_category* Category;
 struct objc_method_description {
   SEL name;
-  char *types;
+  char* types;
 };
 #ifdef __cplusplus
 extern "C" {
 #endif
-const char *class_getName(Class c);
+const char* class_getName(Class c);
 Class class_getSuperclass(Class c);
 BOOL class_respondsToSelector(Class c, SEL s);
-const char *sel_getName(SEL s);
+const char* sel_getName(SEL s);
 #ifdef __cplusplus
 }
 #endif

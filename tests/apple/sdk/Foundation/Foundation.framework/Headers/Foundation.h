@@ -10,10 +10,10 @@
 #define NS_ASSUME_NONNULL_BEGIN _Pragma("clang assume_nonnull begin")
 #define NS_ASSUME_NONNULL_END _Pragma("clang assume_nonnull end")
 #define NS_RETURNS_RETAINED __attribute__((ns_returns_retained))
-#define NS_ENUM(TYPE, NAME)                                            \
+#define NS_ENUM(TYPE, NAME)                                        \
   enum __attribute__((enum_extensibility(open))) NAME : TYPE NAME; \
   enum NAME : TYPE
-#define NS_OPTIONS(TYPE, NAME)                                                    \
+#define NS_OPTIONS(TYPE, NAME)                                                \
   enum __attribute__((flag_enum, enum_extensibility(open))) NAME : TYPE NAME; \
   enum NAME : TYPE
 #ifdef __cplusplus
@@ -26,24 +26,24 @@ NS_ASSUME_NONNULL_BEGIN
 
 typedef struct {
   unsigned long state;
-  id __unsafe_unretained _Nullable *_Nullable itemsPtr;
-  unsigned long *_Nullable mutationsPtr;
+  id __unsafe_unretained _Nullable* _Nullable itemsPtr;
+  unsigned long* _Nullable mutationsPtr;
   unsigned long extra[5];
 } NSFastEnumerationState;
 
 @class NSArray<ObjectType>, NSData, NSDictionary<KeyType, ObjectType>, NSError, NSString, NSURL;
 
 @protocol NSCopying
-- (id)copyWithZone:(nullable struct _NSZone *)zone;
+- (id)copyWithZone:(nullable struct _NSZone*)zone;
 @end
 @protocol NSFastEnumeration
-- (NSUInteger)countByEnumeratingWithState:(NSFastEnumerationState *)state
+- (NSUInteger)countByEnumeratingWithState:(NSFastEnumerationState*)state
                                   objects:(id __unsafe_unretained _Nullable[_Nonnull])buffer
                                     count:(NSUInteger)len;
 @end
 
 @interface NSObject (NSKeyValueCoding)
-- (nullable id)valueForKey:(NSString *)key;
+- (nullable id)valueForKey:(NSString*)key;
 @end
 @interface NSObject (NSThreadPerformAdditions)
 - (void)performSelectorOnMainThread:(SEL)aSelector
@@ -53,9 +53,9 @@ typedef struct {
 
 @interface NSString : NSObject <NSCopying>
 @property(readonly) NSUInteger length;
-@property(nullable, readonly) const char *UTF8String;
-+ (nullable instancetype)stringWithUTF8String:(const char *)nullTerminatedCString;
-- (NSString *)stringByAppendingString:(NSString *)aString;
+@property(nullable, readonly) const char* UTF8String;
++ (nullable instancetype)stringWithUTF8String:(const char*)nullTerminatedCString;
+- (NSString*)stringByAppendingString:(NSString*)aString;
 @end
 
 @interface NSValue : NSObject <NSCopying>
@@ -64,12 +64,12 @@ typedef struct {
 @property(readonly) BOOL boolValue;
 @property(readonly) double doubleValue;
 @property(readonly) long long longLongValue;
-+ (NSNumber *)numberWithBool:(BOOL)value;
-+ (NSNumber *)numberWithDouble:(double)value;
-+ (NSNumber *)numberWithInt:(int)value;
-+ (NSNumber *)numberWithLong:(long)value;
-+ (NSNumber *)numberWithLongLong:(long long)value;
-+ (NSNumber *)numberWithUnsignedLong:(unsigned long)value;
++ (NSNumber*)numberWithBool:(BOOL)value;
++ (NSNumber*)numberWithDouble:(double)value;
++ (NSNumber*)numberWithInt:(int)value;
++ (NSNumber*)numberWithLong:(long)value;
++ (NSNumber*)numberWithLongLong:(long long)value;
++ (NSNumber*)numberWithUnsignedLong:(unsigned long)value;
 @end
 
 @interface NSArray<__covariant ObjectType> : NSObject <NSCopying, NSFastEnumeration>
@@ -77,7 +77,7 @@ typedef struct {
 - (ObjectType)objectAtIndexedSubscript:(NSUInteger)idx;
 + (instancetype)arrayWithObjects:(const ObjectType _Nonnull[_Nonnull])objects count:(NSUInteger)cnt;
 @end
-@interface NSMutableArray<ObjectType> : NSArray<ObjectType>
+@interface NSMutableArray<ObjectType> : NSArray <ObjectType>
 + (instancetype)array;
 - (void)addObject:(ObjectType)anObject;
 @end
@@ -92,38 +92,41 @@ typedef struct {
 @end
 @interface NSData : NSObject <NSCopying>
 @property(readonly) NSUInteger length;
-@property(readonly) const void *bytes;
-+ (instancetype)dataWithBytes:(nullable const void *)bytes length:(NSUInteger)length;
+@property(readonly) const void* bytes;
++ (instancetype)dataWithBytes:(nullable const void*)bytes length:(NSUInteger)length;
 @end
 
 @interface NSURL : NSObject <NSCopying>
-@property(nullable, readonly, copy) NSString *path;
-+ (NSURL *)fileURLWithPath:(NSString *)path;
+@property(nullable, readonly, copy) NSString* path;
++ (NSURL*)fileURLWithPath:(NSString*)path;
 @end
 
 @interface NSError : NSObject <NSCopying>
-@property(readonly, copy) NSString *localizedDescription;
+@property(readonly, copy) NSString* localizedDescription;
 @end
 
 @interface NSException : NSObject <NSCopying>
-@property(readonly, copy) NSString *name;
-@property(nullable, readonly, copy) NSString *reason;
+@property(readonly, copy) NSString* name;
+@property(nullable, readonly, copy) NSString* reason;
 @end
 
-typedef NS_ENUM(NSInteger, NSProcessInfoThermalState){
-    NSProcessInfoThermalStateNominal = 0, NSProcessInfoThermalStateFair = 1,
-    NSProcessInfoThermalStateSerious = 2, NSProcessInfoThermalStateCritical = 3};
+typedef NS_ENUM(NSInteger, NSProcessInfoThermalState) {
+  NSProcessInfoThermalStateNominal = 0,
+  NSProcessInfoThermalStateFair = 1,
+  NSProcessInfoThermalStateSerious = 2,
+  NSProcessInfoThermalStateCritical = 3
+};
 @interface NSProcessInfo : NSObject
-@property(class, readonly, strong) NSProcessInfo *processInfo;
+@property(class, readonly, strong) NSProcessInfo* processInfo;
 @property(readonly) NSProcessInfoThermalState thermalState;
 @property(readonly, getter=isLowPowerModeEnabled) BOOL lowPowerModeEnabled;
 @end
 
-typedef NS_OPTIONS(NSUInteger, NSJSONReadingOptions){NSJSONReadingMutableContainers = 1};
+typedef NS_OPTIONS(NSUInteger, NSJSONReadingOptions) { NSJSONReadingMutableContainers = 1 };
 @interface NSJSONSerialization : NSObject
-+ (nullable id)JSONObjectWithData:(NSData *)data
++ (nullable id)JSONObjectWithData:(NSData*)data
                           options:(NSJSONReadingOptions)opt
-                            error:(NSError *_Nullable *_Nullable)error;
+                            error:(NSError* _Nullable* _Nullable)error;
 @end
 
 NS_ASSUME_NONNULL_END

@@ -5,17 +5,19 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-typedef NS_OPTIONS(NSUInteger, MTLResourceOptions){MTLResourceStorageModeShared = 0,
-                                                   MTLResourceStorageModePrivate = 32};
+typedef NS_OPTIONS(NSUInteger, MTLResourceOptions) {
+  MTLResourceStorageModeShared = 0,
+  MTLResourceStorageModePrivate = 32
+};
 
 @protocol MTLBuffer <NSObject>
 @property(readonly) NSUInteger length;
-- (void *)contents;
+- (void*)contents;
 @end
 @protocol MTLCommandQueue <NSObject>
 @end
 @protocol MTLDevice <NSObject>
-@property(readonly) NSString *name;
+@property(readonly) NSString* name;
 @property(readonly) NSUInteger maxBufferLength;
 - (nullable id<MTLCommandQueue>)newCommandQueue;
 - (nullable id<MTLBuffer>)newBufferWithLength:(NSUInteger)length

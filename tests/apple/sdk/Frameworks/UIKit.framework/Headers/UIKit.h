@@ -21,8 +21,8 @@ typedef struct CGRect {
 
 @protocol UIApplicationDelegate <NSObject>
 @optional
-- (BOOL)application:(UIApplication *)application
-    didFinishLaunchingWithOptions:(nullable NSDictionary<NSString *, id> *)launchOptions;
+- (BOOL)application:(UIApplication*)application
+    didFinishLaunchingWithOptions:(nullable NSDictionary<NSString*, id>*)launchOptions;
 @end
 
 @interface UIResponder : NSObject
@@ -31,34 +31,34 @@ typedef struct CGRect {
 @property(nonatomic, getter=isIdleTimerDisabled) BOOL idleTimerDisabled;
 @end
 @interface UIScreen : NSObject
-@property(class, nonatomic, readonly) UIScreen *mainScreen;
+@property(class, nonatomic, readonly) UIScreen* mainScreen;
 @property(nonatomic, readonly) CGRect bounds;
 @end
 @interface UIFont : NSObject
-+ (UIFont *)monospacedSystemFontOfSize:(CGFloat)fontSize weight:(CGFloat)weight;
++ (UIFont*)monospacedSystemFontOfSize:(CGFloat)fontSize weight:(CGFloat)weight;
 @end
 @interface UIView : UIResponder
 @property(nonatomic) CGRect bounds;
 - (instancetype)initWithFrame:(CGRect)frame;
 @end
 @interface UIWindow : UIView
-@property(nullable, nonatomic, strong) UIViewController *rootViewController;
+@property(nullable, nonatomic, strong) UIViewController* rootViewController;
 - (void)makeKeyAndVisible;
 @end
 @interface UIScrollView : UIView
 @end
 @interface UITextView : UIScrollView
-@property(null_resettable, nonatomic, copy) NSString *text;
-@property(nullable, nonatomic, strong) UIFont *font;
+@property(null_resettable, nonatomic, copy) NSString* text;
+@property(nullable, nonatomic, strong) UIFont* font;
 @property(nonatomic, getter=isEditable) BOOL editable;
 @end
 @interface UIViewController : UIResponder
-@property(null_resettable, nonatomic, strong) UIView *view;
+@property(null_resettable, nonatomic, strong) UIView* view;
 @end
 
-FOUNDATION_EXPORT int UIApplicationMain(int argc, char *_Nullable argv[_Nonnull],
-                                        NSString *_Nullable principalClassName,
-                                        NSString *_Nullable delegateClassName);
+FOUNDATION_EXPORT int UIApplicationMain(int argc, char* _Nullable argv[_Nonnull],
+                                        NSString* _Nullable principalClassName,
+                                        NSString* _Nullable delegateClassName);
 
 NS_ASSUME_NONNULL_END
 #endif
