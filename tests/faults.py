@@ -125,8 +125,8 @@ def with_product(
 ) -> None:
     """Replaces multiply(block, stream) of the flops builders; the reference stays."""
 
-    def product(bench: Bench) -> Any:
-        multiply, columns = PRODUCT(bench)
+    def product(bench: Bench, steps: int = 1) -> Any:
+        multiply, columns = PRODUCT(bench, steps)
         return change(bench, multiply), columns
 
     patch.setattr(mlx_flops, "_product", product)
@@ -216,6 +216,11 @@ def nan_data(_: object, __: object) -> dict[str, Any]:
     return {"data": "nan"}
 
 
+@fault("UNCHECKED")
+def an_answer_that_nobody_looked_at(_: object, __: object) -> dict[str, Any]:
+    return {"checks": False}
+
+
 @fault("NON_FINITE", metric="flops_graph", graph_steps=100, sizes=[160])
 def a_chain_of_100_unscaled_steps(patch: pytest.MonkeyPatch, _: object) -> None:
     """z = z @ b + z, as the original has it."""
@@ -231,8 +236,8 @@ def a_chain_of_100_unscaled_steps(patch: pytest.MonkeyPatch, _: object) -> None:
 def a_chain_that_grows_fourfold(patch: pytest.MonkeyPatch, _: object) -> None:
     """By a power of two, so that the answer stays right; 4 steps make 256."""
 
-    def product(bench: Bench) -> Any:
-        multiply, columns = PRODUCT(bench)
+    def product(bench: Bench, steps: int = 1) -> Any:
+        multiply, columns = PRODUCT(bench, steps)
         return (
             lambda block, stream: multiply(block * 4, stream),
             lambda indices: columns(indices) * 4,

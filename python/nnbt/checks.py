@@ -112,7 +112,7 @@ def _wrong(e: Evidence) -> str | None:
     answer = e.answer
     if answer is None:
         return None
-    if answer.exact is False:
+    if answer.exact is False or answer.problem:
         return f"The output is wrong ({answer.problem or answer.compared})."
     if answer.error is None:
         return None
