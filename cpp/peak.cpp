@@ -1,8 +1,14 @@
 #include "peak.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <sstream>
 #include <stdexcept>
 
@@ -52,7 +58,34 @@ std::int64_t best_addition_ns(const ChainCode& additions, const PeakChain* load,
   return best;
 }
 
+// Whether a child process survives one iteration. The child calls nothing but the chain, since
+// other threads may have held locks at the moment of the fork.
+bool survives(const ChainCode& code) {
+  const pid_t child = fork();
+  if (child == -1) return true;  // no room for a process: believe the processor
+  if (child == 0) {
+    code.run(1);
+    _exit(0);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) == -1 && errno == EINTR) {
+  }
+  return !WIFSIGNALED(status);
+}
+
 }  // namespace
+
+std::string PeakChain::unusable() const {
+  static std::mutex mutex;
+  static std::map<const ChainCode*, bool> tried;
+  if (std::string reason = missing(); !reason.empty()) return reason;
+  const std::lock_guard lock(mutex);
+  const auto [entry, first] = tried.try_emplace(code, true);
+  if (first) entry->second = survives(*code);
+  if (entry->second) return {};
+  return "The processor reports " + std::string(isa) +
+         ", but running it ends the process: the hypervisor or system does not allow it.";
+}
 
 const PeakChain& find_peak_chain(std::string_view name) {
   const auto chains = peak_chains();
@@ -68,7 +101,7 @@ const PeakChain& find_peak_chain(std::string_view name) {
 PeakStep::PeakStep(const PeakChain& chain, int threads, std::int64_t iterations)
     : chain_(chain), iterations_(iterations), team_(threads) {
   if (iterations < 0) throw std::invalid_argument("PeakStep: iterations can't be negative");
-  if (const std::string reason = chain.missing(); !reason.empty()) throw Unsupported(reason);
+  if (const std::string reason = chain.unusable(); !reason.empty()) throw Unsupported(reason);
   if (iterations_ == 0) iterations_ = automatic_iterations(chain);
   expected_ = static_cast<double>(iterations_) * chain.code->work().sum;
   results_.resize(static_cast<std::size_t>(team_.size()));
@@ -108,7 +141,7 @@ double core_clock_hz(const ClockOptions& options) {
   const ChainCode& additions = *find_peak_chain(kClockChain).code;
   const PeakChain* load = options.under.empty() ? nullptr : &find_peak_chain(options.under);
   if (load != nullptr) {
-    if (const std::string reason = load->missing(); !reason.empty()) throw Unsupported(reason);
+    if (const std::string reason = load->unusable(); !reason.empty()) throw Unsupported(reason);
   }
   Team team(options.threads);
   std::vector<std::int64_t> best_ns(static_cast<std::size_t>(team.size()));

@@ -25,8 +25,13 @@ struct PeakChain {
   std::string_view instruction;  // the counted one as an assembler spells it: "vfmadd*ps"
   // Counted instructions a core starts per cycle at best; 0 where that differs between chips.
   double (*instructions_per_cycle)();
-  std::string (*missing)();  // why this machine can't run it, a sentence; empty when it can
+  std::string (*missing)();  // what the processor says it lacks, a sentence; empty for nothing
   const ChainCode* code;
+
+  // Why this machine can't run it, a sentence; empty when it can. Beyond what the processor says,
+  // one iteration is tried in a process of its own: a Xeon guest under Firecracker reported an
+  // instruction set that ended the process with SIGILL. The trial is made once per chain.
+  [[nodiscard]] std::string unusable() const;
 };
 
 // The chains compiled in, for all instruction sets of this architecture. The row "dependent_add" is

@@ -165,9 +165,9 @@ void add_peak(nb::module_& m) {
             return rate > 0 ? std::optional(rate) : std::nullopt;
           },
           "Per core at best: times cores times clock this is the clock-derived peak.")
-      .def_prop_ro("available", [](const PeakChain& c) { return c.missing().empty(); })
+      .def_prop_ro("available", [](const PeakChain& c) { return c.unusable().empty(); })
       .def_prop_ro(
-          "reason", [](const PeakChain& c) { return reason_or_none(c.missing()); },
+          "reason", [](const PeakChain& c) { return reason_or_none(c.unusable()); },
           "Why this machine can't run the chain; None when it can.")
       .def_prop_ro(
           "code_offset",
