@@ -34,7 +34,7 @@ ChainWork three_a_time() { return {1, 2, 3.0}; }
 TEST_CASE("every chain that this machine can run gives the closed form's sum") {
   int ran = 0;
   for (const PeakChain& chain : nnbt::peak_chains()) {
-    if (!chain.missing().empty()) continue;
+    if (!chain.unusable().empty()) continue;
     CAPTURE(chain.name);
     // Within a piece, exactly one, and several with a rest.
     for (const std::int64_t iterations :
@@ -54,7 +54,7 @@ TEST_CASE("every chain that this machine can run gives the closed form's sum") {
 
 TEST_CASE("accumulators stay exact up to max_iterations: one more iteration still counts") {
   for (const PeakChain& chain : nnbt::peak_chains()) {
-    if (!chain.missing().empty()) continue;
+    if (!chain.unusable().empty()) continue;
     CAPTURE(chain.name);
     const std::int64_t most = chain.code->max_iterations;
     CHECK(chain.code->run(most) - chain.code->run(most - 1) == chain.code->work().sum);
@@ -122,7 +122,7 @@ TEST_CASE("what can't be is refused with a sentence") {
   absent.missing = [] { return std::string("This processor has no abacus."); };
   CHECK_THROWS_WITH_AS(PeakStep(absent, 1, 1), "This processor has no abacus.", nnbt::Unsupported);
   for (const PeakChain& chain : nnbt::peak_chains()) {
-    const std::string reason = chain.missing();
+    const std::string reason = chain.unusable();
     if (!reason.empty()) {
       CHECK_THROWS_WITH_AS(PeakStep(chain, 1, 1), reason.c_str(), nnbt::Unsupported);
       CHECK(reason.back() == '.');
