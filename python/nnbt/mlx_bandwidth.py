@@ -80,11 +80,12 @@ def bandwidth(bench: Bench) -> Workload:
 
 
 def _poison(bench: Bench) -> None:
-    """Leaves buffers full of 90 in MLX's cache, for the next outputs to be placed in."""
+    """Leaves buffers full of 90 (or True) in MLX's cache, for the next outputs to be placed in."""
     mx = bench.mx
+    value = True if bench.dtype.token == "bool" else 90
     bench.outputs.clear()
     for block in bench.input(0).blocks:
-        mx.eval(mx.full(block.shape, 90, dtype=block.dtype))
+        mx.eval(mx.full(block.shape, value, dtype=block.dtype))
 
 
 def _check_bandwidth(bench: Bench, op: BandwidthOp, run: Callable[[], object]) -> Answer:

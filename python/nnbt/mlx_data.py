@@ -182,8 +182,11 @@ class Data:
         # NumPy fills twice as fast as MLX's one CPU thread, and float64 gets all of its mantissa.
         kind = np.float64 if self.dtype.token == "float64" else np.float32
         if uniform:
-            return mx.array(self.generator.random((rows, columns), dtype=kind) * kind(2) - kind(1))
-        return mx.array(self.generator.standard_normal((rows, columns), dtype=kind))
+            values = self.generator.random((rows, columns), dtype=kind) * kind(2) - kind(1)
+        else:
+            values = self.generator.standard_normal((rows, columns), dtype=kind)
+        # Without a dtype MLX would make float32 of NumPy's float64.
+        return mx.array(values, dtype=mx.float64 if kind is np.float64 else mx.float32)
 
     def _coin(self, rows: int, columns: int) -> Any:
         mx = self.mx
@@ -200,7 +203,10 @@ class Data:
                 f"{self.dtype.token} has no NaN: type --data normal, or --dtype float32."
             )
         if self.mode in ("zeros", "ones"):
-            return mx.full((rows, columns), int(self.mode == "ones"), dtype=target)
+            one = self.mode == "ones"
+            # mx.full gives int32 for a bool array and an integer.
+            value = one if self.dtype.token == "bool" else int(one)
+            return mx.full((rows, columns), value, dtype=target)
         raw = self._bits(rows, columns)
         return raw * self._coin(rows, columns).astype(target) if self.mode == "sparse50" else raw
 

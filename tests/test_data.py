@@ -1,0 +1,33 @@
+"""Inputs are what they are called: of the type asked for, with all of its mantissa."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nnbt import _mlx
+from nnbt.dtypes import DTYPES, dtype
+from nnbt.mlx_data import Data, Placement, mlx_dtype
+from nnbt.plan import DATA
+
+TOKENS = [row.token for row in DTYPES.values() if row.kind in ("inexact", "exact")]
+
+
+@pytest.mark.parametrize("mode", [mode for mode in DATA if mode != "nan"])
+@pytest.mark.parametrize("token", TOKENS)
+def test_a_matrix_has_the_type_asked_for(token: str, mode: str) -> None:
+    mx = _mlx.core()
+    place = Placement(mx, "cpu", 1)
+    with mx.stream(place.default):
+        matrix = Data(place, dtype(token), mode, 1).matrix(8, 8)
+    assert matrix.dtype == mlx_dtype(mx, dtype(token))
+
+
+@pytest.mark.parametrize("mode", ["normal", "uniform"])
+def test_float64_has_more_mantissa_than_float32(mode: str) -> None:
+    mx = _mlx.core()
+    place = Placement(mx, "cpu", 1)
+    with mx.stream(place.default):
+        values = np.array(Data(place, dtype("float64"), mode, 1).matrix(32, 32, 0.3))
+    assert values.dtype == np.float64
+    assert np.mean(values == values.astype(np.float32)) < 0.01
