@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnbt.mlx_data import Split, share_of
+from nnbt.mlx_data import Split, on_host, share_of
 from nnbt.workload import Answer, Workload
 
 if TYPE_CHECKING:
@@ -150,8 +150,8 @@ def _same(mx: Any, output: Any, inputs: Sequence[Any], spread: int) -> bool:
     rows = int(output.shape[0])
     for first in range(0, rows, _ROWS_AT_ONCE * spread):
         part = slice(first, first + _ROWS_AT_ONCE * spread, spread)
-        got = _bits(mx, output[part])
-        operands = [_bits(mx, matrix[part]) for matrix in inputs]
+        got = _bits(mx, on_host(mx, output[part]))
+        operands = [_bits(mx, on_host(mx, matrix[part])) for matrix in inputs]
         bfloat16 = output.dtype == mx.bfloat16
         expected = operands[0] if len(operands) == 1 else _sum(*operands, bfloat16=bfloat16)
         if got.tobytes() != expected.tobytes():
