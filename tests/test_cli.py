@@ -283,6 +283,8 @@ def test_ctrl_c_keeps_the_finished_cases(tmp_path: Path) -> None:
         text=True,
         encoding="utf-8",
         env=environment(),
+        # A shell that starts tests in the background has them ignore Ctrl-C, and nnbt inherits it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     wait_for_rows(tmp_path / "r.csv", 1, process)
     process.send_signal(signal.SIGINT)

@@ -205,9 +205,17 @@ def test_progress_ends_the_measurement_by_raising(make: Callable[[], object]) ->
     ids=["python", "builtin", "sleeping", "native"],
 )
 def test_ctrl_c_ends_any_step(make: Callable[[], object]) -> None:
+    # A shell that starts its command in the background has it ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     killer = f"import os, time; time.sleep(0.2); os.kill({os.getpid()}, {signal.SIGINT:d})"
-    with subprocess.Popen([sys.executable, "-S", "-c", killer]), pytest.raises(KeyboardInterrupt):
-        nnbt.measure(make(), warmup=0, runs=200_000_000)
+    try:
+        with (
+            subprocess.Popen([sys.executable, "-S", "-c", killer]),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            nnbt.measure(make(), warmup=0, runs=200_000_000)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("make", [lambda: functools.partial(abs, 1), _native.empty_step])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nnbt.slope import Slope, fit, ladder_for, measure_slope, proves_work
+from nnbt.slope import NO_MEMORY, NO_TIME, Slope, fit, ladder_for, measure_slope, proves_work
 from nnbt.workload import Answer, Workload
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ def test_work_that_is_skipped_stays_skipped() -> None:
     ("more", "why"),
     [
         ({"no_slope": "a window has no units"}, "a window has no units"),
-        ({"budget_s": 1e-3}, "no time for it"),
-        ({"largest_k": 1}, "no memory for more than one unit"),
+        ({"budget_s": 1e-3}, NO_TIME),
+        ({"largest_k": 1}, NO_MEMORY),
     ],
 )
 def test_a_slope_that_can_not_be_taken_says_why(more: dict[str, object], why: str) -> None:

@@ -99,7 +99,7 @@ def _slope_missing(e: Evidence) -> str | None:
         why = e.slope_missing or "it was switched off"
         return f"The slope check was not run ({why})."
     if e.slope.doubling is None:
-        return "The slope check can't tell: one unit of work is shorter than an evaluation."
+        return "The slope check can't tell: the work is too short beside an empty evaluation."
     return None
 
 
@@ -216,10 +216,11 @@ def _faults(e: Evidence) -> str | None:
 def _floor(e: Evidence) -> str | None:
     if e.floor_s is None or e.floor_s <= FLOOR_SHARE * e.summary.median_s:
         return None
+    told = e.slope is not None and e.slope.doubling is not None
     return (
         f"An empty evaluation takes {e.floor_s * 1e6:.0f} us, "
-        f"{e.floor_s / e.summary.median_s:.0%} of this one: the rate is that of launching; the "
-        "slope rate is free of it, or take a larger size."
+        f"{e.floor_s / e.summary.median_s:.0%} of this one: the rate is that of launching; "
+        + ("the slope rate is free of it." if told else "take a larger size.")
     )
 
 

@@ -71,7 +71,7 @@ def ane_missing() -> str | None:
     """None on Apple silicon, else the sentence that says so."""
     if sys.platform == "darwin" and platform.machine() == "arm64":
         return None
-    return "No Apple Neural Engine: it is in Apple silicon only; type --device cpu or gpu."
+    return "No Apple Neural Engine: it is in Apple silicon only: type --device cpu."
 
 
 def _always() -> str | None:

@@ -66,10 +66,10 @@ def _state(device: Device) -> str:
     missing = device.missing()
     if missing is None:
         return f"ready: {device.explain}"
-    remedy = gpu_remedy()
-    reason = missing.split(": type")[0]
+    reason = missing.split(": type")[0].split("; type")[0]
+    remedy = gpu_remedy() if device.name != "ane" else None
     if remedy is None:
-        return f"{reason}. There is no GPU of that kind in this machine that a command would bring."
+        return f"{reason}. This machine has no such device that a command could bring."
     return f"{reason}. To change that: {remedy}"
 
 

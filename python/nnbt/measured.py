@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 KEEP_DAYS = 90
 """After this a lower rate replaces a higher one: drivers and firmware change."""
-UNFIT = {"ABOVE_CEILING", "CACHE_RESIDENT"}
+UNFIT = {"ABOVE_CEILING", "CACHE_RESIDENT", "NOISY_NEIGHBOUR", "UNCHECKED"}
 """Codes of reasons that make a result no ceiling, whatever its verdict."""
 GPU_LEAST_BYTES = 2**27
 """Smaller arrays than this may stay in the cache of a large GPU."""

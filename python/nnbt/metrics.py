@@ -276,8 +276,8 @@ def cell(case: Case) -> Cell:
         if engines:
             instead = f"--engine {' or '.join(engines)}"
         raise Unsupported(
-            f"--device {case.device} does not measure {metric.name}: type --device "
-            f"{' or '.join(devices)}, or {instead}."
+            f"--engine {case.engine} does not measure {metric.name} on {case.device}: type "
+            f"--device {' or '.join(devices)}, or {instead}."
         )
     for item in here:
         if item.measures(kind):

@@ -123,7 +123,7 @@ def bandwidth(bench: Bench) -> Workload:
     if kernel.bcopy_bytes is not None:
         sizes["bcopy_bytes"] = elements * kernel.bcopy_bytes
     step.run()
-    huge = step.huge_page_bytes / step.working_set_bytes
+    huge = min(1.0, step.huge_page_bytes / step.working_set_bytes)
     return Workload(
         step=lambda k: _repeated(step, k),
         units=1,

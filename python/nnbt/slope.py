@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from nnbt.workload import Run, Workload
 
+NO_TIME = "it would take more than its share of the timed window: raise --max-seconds"
+NO_MEMORY = "no memory for more than one unit"
 LADDER = (1, 2, 4, 8)
 LONG_LADDER = (16, 32, 64)
 """Goes on with these while the constant cost still hides the unit."""
@@ -124,8 +126,7 @@ def measure_slope(
         rounds = 1
         ladder = ladder_for(unit_s, budget_s, workload.largest_k, rounds)
     if not ladder:
-        room = workload.largest_k > 1
-        return None, "no time for it" if room else "no memory for more than one unit"
+        return None, NO_TIME if workload.largest_k > 1 else NO_MEMORY
     # Short units are disturbed more, and more rounds of them fit.
     rounds = max(rounds, min(MOST_ROUNDS, int(budget_s / (sum(ladder) * unit_s)) - 1))
     seconds = _best(workload, time_once, ladder, rounds)
