@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fake_measure import FLOOR
+from fake_measure import FLOOR, STEADY, units_of
 from nnbt import _native, mlx_bandwidth, mlx_flops, runner
 from nnbt.evidence import Ceiling
 from nnbt.mlx_bandwidth import OPS
@@ -105,6 +105,41 @@ def equal_products_merged_by_compile(
         return measure(step, **more) if floor else _native.measure(step, **more)
 
     return {"measure": timed, "runs": 600}
+
+
+def with_flops(patch: pytest.MonkeyPatch, **changes: Any) -> None:
+    """Other fields of the Workload of flops."""
+    patch.setattr(mlx_flops, "flops", lambda bench: replace(FLOPS(bench), **changes))
+
+
+@fault("NO_RATE", metric="flops")
+def work_that_counts_as_nothing(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_flops(patch, unit_work=0)
+
+
+@fault("HEADLINE_OFF_SLOPE", metric="flops_graph")
+def timed_runs_that_spin(_: object, measure: FakeMeasure) -> None:
+    """Series take a tenth of what single runs of the slope take."""
+    measure.pattern = [factor / 10 for factor in STEADY]
+
+
+@fault("SLOPE_BENT", metric="flops")
+def one_unit_for_the_price_of_four(_: object, measure: FakeMeasure) -> dict[str, Any]:
+    """Only K = 1 is off the line: the doubling from 4 to 8 does not see it."""
+    measure.window_ns = 5_000_000_000
+
+    def timed(step: Any, **more: Any) -> SamplesLike:
+        if units_of(step) == 1 and (more.get("warmup"), more.get("runs")) != FLOOR:
+            return replace(measure, unit_ns=4 * measure.unit_ns)(step, **more)
+        return measure(step, **more)
+
+    return {"measure": timed}
+
+
+@fault("SLOPE_UNCLEAR", metric="flops")
+def a_doubling_of_1_6_in_a_short_window(_: object, measure: FakeMeasure) -> None:
+    measure.power = 0.68
+    measure.window_ns = 90_000_000
 
 
 @fault("SUPERLINEAR", metric="flops")
