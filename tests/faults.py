@@ -6,6 +6,7 @@ arguments of nnbt.run that differ from those of the clean twin.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -191,6 +192,57 @@ def half_of_the_rows_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
     with_product(patch, change)
 
 
+@fault("WRONG_ANSWER", metric="flops", sizes=[200])
+@fault("WRONG_ANSWER", metric="flops", sizes=[200], dtype="bfloat16")
+def every_eighth_row_only(patch: pytest.MonkeyPatch, _: object) -> None:
+    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+        kept = bench.mx.array(([1.0] + [0.0] * 7) * (bench.n // 8))[:, None]
+
+        def product(block: Any, stream: Any) -> Any:
+            return multiply(block, stream) * kept.astype(block.dtype)
+
+        return product
+
+    with_product(patch, change)
+
+
+@fault("WRONG_ANSWER", metric="flops", sizes=[200])
+@fault("WRONG_ANSWER", metric="flops", sizes=[256], dtype="q8")
+def a_huge_first_element(patch: pytest.MonkeyPatch, _: object) -> None:
+    def change(_: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+        return lambda block, stream: multiply(block, stream).at[0, 0].add(1e9)
+
+    with_product(patch, change)
+
+
+@fault("WRONG_ANSWER", metric="flops", sizes=[200], dtype="complex64")
+@fault("WRONG_ANSWER", metric="flops", sizes=[200], dtype="float64")
+@fault("WRONG_ANSWER", metric="flops_graph", sizes=[200], dtype="float16")
+def one_column_off_the_sample_is_zero(patch: pytest.MonkeyPatch, _: object) -> None:
+    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+        kept = bench.mx.array([1.0] * 198 + [0.0] + [1.0])
+        assert 198 not in sample_indices(bench.n, 4)
+        return lambda block, stream: multiply(block, stream) * kept.astype(block.dtype)
+
+    with_product(patch, change)
+
+
+@fault("WRONG_ANSWER", metric="flops_graph")
+@fault("WRONG_ANSWER", metric="flops_graph", graph_steps=100)
+def a_multiply_that_returns_zeros(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_product(patch, lambda bench, __: lambda block, _: bench.mx.zeros_like(block))
+
+
+@fault("WRONG_ANSWER", metric="flops_graph")
+@fault("WRONG_ANSWER", metric="flops_graph", graph_steps=7)
+def every_second_multiply_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
+    def change(_: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+        calls = itertools.count()
+        return lambda z, stream: multiply(z, stream) if next(calls) % 2 else z
+
+    with_product(patch, change)
+
+
 @fault("WRONG_ANSWER", metric="flops_graph")
 def half_of_the_chain_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
     def builder(bench: Bench) -> Workload:
@@ -216,6 +268,17 @@ def one_wrong_integer(patch: pytest.MonkeyPatch, _: object) -> None:
 
     def wrong(bench: Bench, z: Any, operand: Any, stream: Any) -> Any:
         return kernel(bench, z, operand, stream).at[sampled(bench)].add(1)
+
+    patch.setattr(mlx_flops, "_exact_kernel", wrong)
+
+
+@fault("WRONG_ANSWER", metric="flops", dtype="int32", sizes=[200])
+@fault("WRONG_ANSWER", metric="flops_graph", dtype="uint8", sizes=[200])
+def one_wrong_integer_at_the_end(patch: pytest.MonkeyPatch, _: object) -> None:
+    kernel = mlx_flops._exact_kernel
+
+    def wrong(bench: Bench, z: Any, operand: Any, stream: Any) -> Any:
+        return kernel(bench, z, operand, stream).at[-1, -1].add(1)
 
     patch.setattr(mlx_flops, "_exact_kernel", wrong)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from nnbt import _native
-from nnbt.evidence import Evidence, effective_bits, expected_bits
+from nnbt.evidence import LEAST_BITS, Evidence, effective_bits, expected_bits
 from nnbt.metrics import METRICS
 from nnbt.slope import DOUBLING, HEADLINE_SHARE, headline_share
 
@@ -48,8 +48,6 @@ DENORMAL_SHARE = 0.01
 RMS_FACTOR = 100.0
 WORST_FACTOR = 50.0
 BITS_MARGIN = 2.5
-LEAST_BITS = {53: 40.0, 24: 8.5, 11: 7.5, 8: 5.0}
-"""By bits of the type's mantissa: fewer correct bits than this are a wrong answer."""
 
 
 @dataclass(frozen=True)
@@ -487,7 +485,8 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "WRONG_ANSWER",
         "invalid",
-        "a sampled block (bandwidth: every byte) against NumPy in float64",
+        "a sampled block (bandwidth: every byte) against NumPy in float64; of a product also "
+        "random sums over every row and column",
         f"equal, or at least {LEAST_BITS} right bits by mantissa of the type; worst element at "
         f"most {WORST_FACTOR:g} times the typical error",
         "a kernel that computes something else is often faster",

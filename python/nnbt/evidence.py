@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 ROUNDING_BITS = 1.2
 """-log2 of the relative RMS error of values rounded to p bits is p + 1.2 (normal distribution)."""
 
+LEAST_BITS = {53: 40.0, 24: 8.5, 11: 7.5, 8: 5.0}
+"""By bits of the type's mantissa: fewer correct bits than this are a wrong answer."""
+
 
 @dataclass(frozen=True)
 class Ceiling:
