@@ -6,6 +6,7 @@ arguments of nnbt.run that differ from those of the clean twin.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fake_measure import FLOOR
+from fake_measure import FLOOR, STEADY, units_of
 from nnbt import _native, mlx_bandwidth, mlx_flops, runner
 from nnbt.evidence import Ceiling
 from nnbt.mlx_bandwidth import OPS
@@ -107,6 +108,41 @@ def equal_products_merged_by_compile(
     return {"measure": timed, "runs": 600}
 
 
+def with_flops(patch: pytest.MonkeyPatch, **changes: Any) -> None:
+    """Other fields of the Workload of flops."""
+    patch.setattr(mlx_flops, "flops", lambda bench: replace(FLOPS(bench), **changes))
+
+
+@fault("NO_RATE", metric="flops")
+def work_that_counts_as_nothing(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_flops(patch, unit_work=0)
+
+
+@fault("HEADLINE_OFF_SLOPE", metric="flops_graph")
+def timed_runs_that_spin(_: object, measure: FakeMeasure) -> None:
+    """Series take a tenth of what single runs of the slope take."""
+    measure.pattern = [factor / 10 for factor in STEADY]
+
+
+@fault("SLOPE_BENT", metric="flops")
+def one_unit_for_the_price_of_four(_: object, measure: FakeMeasure) -> dict[str, Any]:
+    """Only K = 1 is off the line: the doubling from 4 to 8 does not see it."""
+    measure.window_ns = 5_000_000_000
+
+    def timed(step: Any, **more: Any) -> SamplesLike:
+        if units_of(step) == 1 and (more.get("warmup"), more.get("runs")) != FLOOR:
+            return replace(measure, unit_ns=4 * measure.unit_ns)(step, **more)
+        return measure(step, **more)
+
+    return {"measure": timed}
+
+
+@fault("SLOPE_UNCLEAR", metric="flops")
+def a_doubling_of_1_6_in_a_short_window(_: object, measure: FakeMeasure) -> None:
+    measure.power = 0.68
+    measure.window_ns = 90_000_000
+
+
 @fault("SUPERLINEAR", metric="flops")
 def longer_work_is_slower(_: object, measure: FakeMeasure) -> None:
     measure.power = 1.3
@@ -156,6 +192,57 @@ def half_of_the_rows_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
     with_product(patch, change)
 
 
+@fault("WRONG_ANSWER", metric="flops", sizes=[200])
+@fault("WRONG_ANSWER", metric="flops", sizes=[200], dtype="bfloat16")
+def every_eighth_row_only(patch: pytest.MonkeyPatch, _: object) -> None:
+    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+        kept = bench.mx.array(([1.0] + [0.0] * 7) * (bench.n // 8))[:, None]
+
+        def product(block: Any, stream: Any) -> Any:
+            return multiply(block, stream) * kept.astype(block.dtype)
+
+        return product
+
+    with_product(patch, change)
+
+
+@fault("WRONG_ANSWER", metric="flops", sizes=[200])
+@fault("WRONG_ANSWER", metric="flops", sizes=[256], dtype="q8")
+def a_huge_first_element(patch: pytest.MonkeyPatch, _: object) -> None:
+    def change(_: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+        return lambda block, stream: multiply(block, stream).at[0, 0].add(1e9)
+
+    with_product(patch, change)
+
+
+@fault("WRONG_ANSWER", metric="flops", sizes=[200], dtype="complex64")
+@fault("WRONG_ANSWER", metric="flops", sizes=[200], dtype="float64")
+@fault("WRONG_ANSWER", metric="flops_graph", sizes=[200], dtype="float16")
+def one_column_off_the_sample_is_zero(patch: pytest.MonkeyPatch, _: object) -> None:
+    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+        kept = bench.mx.array([1.0] * 198 + [0.0] + [1.0])
+        assert 198 not in sample_indices(bench.n, 4)
+        return lambda block, stream: multiply(block, stream) * kept.astype(block.dtype)
+
+    with_product(patch, change)
+
+
+@fault("WRONG_ANSWER", metric="flops_graph")
+@fault("WRONG_ANSWER", metric="flops_graph", graph_steps=100)
+def a_multiply_that_returns_zeros(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_product(patch, lambda bench, __: lambda block, _: bench.mx.zeros_like(block))
+
+
+@fault("WRONG_ANSWER", metric="flops_graph")
+@fault("WRONG_ANSWER", metric="flops_graph", graph_steps=7)
+def every_second_multiply_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
+    def change(_: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+        calls = itertools.count()
+        return lambda z, stream: multiply(z, stream) if next(calls) % 2 else z
+
+    with_product(patch, change)
+
+
 @fault("WRONG_ANSWER", metric="flops_graph")
 def half_of_the_chain_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
     def builder(bench: Bench) -> Workload:
@@ -181,6 +268,17 @@ def one_wrong_integer(patch: pytest.MonkeyPatch, _: object) -> None:
 
     def wrong(bench: Bench, z: Any, operand: Any, stream: Any) -> Any:
         return kernel(bench, z, operand, stream).at[sampled(bench)].add(1)
+
+    patch.setattr(mlx_flops, "_exact_kernel", wrong)
+
+
+@fault("WRONG_ANSWER", metric="flops", dtype="int32", sizes=[200])
+@fault("WRONG_ANSWER", metric="flops_graph", dtype="uint8", sizes=[200])
+def one_wrong_integer_at_the_end(patch: pytest.MonkeyPatch, _: object) -> None:
+    kernel = mlx_flops._exact_kernel
+
+    def wrong(bench: Bench, z: Any, operand: Any, stream: Any) -> Any:
+        return kernel(bench, z, operand, stream).at[-1, -1].add(1)
 
     patch.setattr(mlx_flops, "_exact_kernel", wrong)
 

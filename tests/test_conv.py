@@ -206,6 +206,47 @@ def test_planted_wrong_answers_are_invalid(monkeypatch, fault):
     assert "WRONG_ANSWER" in codes(row)
 
 
+@pytest.mark.parametrize("kernel", [3, 4])
+@pytest.mark.parametrize("skipped", [{1, 3, 5}, {4}])
+def test_layers_skipped_in_the_middle_are_invalid(monkeypatch, kernel, skipped):
+    trace = mlx_conv._Layers.trace
+
+    def faulty(self, index, length):
+        count = itertools.count()
+        right = self.convolve
+        self.convolve = lambda z, weight: z if next(count) in skipped else right(z, weight)
+        try:
+            return trace(self, index, length)
+        finally:
+            self.convolve = right
+
+    shape = {"n": 40, "layers": 8, "kernel": kernel, "batch": 2}
+    assert "WRONG_ANSWER" not in codes(measure(**shape))
+    monkeypatch.setattr(mlx_conv._Layers, "trace", faulty)
+    assert "WRONG_ANSWER" in codes(measure(**shape))
+
+
+def test_a_middle_layer_that_never_convolves_is_invalid(monkeypatch):
+    """Neither the timed runs nor the corners that are computed again."""
+    convolve = mlx_conv._Layers.convolve
+
+    def faulty(self, z, weight):
+        return z if weight is self.weights[2] else convolve(self, z, weight)
+
+    monkeypatch.setattr(mlx_conv._Layers, "convolve", faulty)
+    row = measure(n=12, layers=5)
+    (wrong,) = (reason for reason in row.reasons if reason.code == "WRONG_ANSWER")
+    assert "layer 2 does not convolve" in wrong.sentence
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("kernel", [1, 2, 5])
+def test_corners_of_a_right_chain_agree_through_all_layers(dtype, kernel):
+    row = measure(n=48, dtype=dtype, kernel=kernel, layers=9, batch=2)
+    assert "WRONG_ANSWER" not in codes(row)
+    assert "two corners through all layers" in row.details["answer"]["compared"]
+
+
 def test_overflow_is_invalid(monkeypatch):
     monkeypatch.setattr(mlx_conv._Layers, "_keep_size", lambda _: None)
     weights = mlx_conv._Layers._weights

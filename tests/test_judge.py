@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,12 @@ from fake_measure import FakeMeasure
 from faults import FAULTS, Fault
 from nnbt import runner
 from nnbt.checks import CHECKS, modes, rank_correlation
-from nnbt.evidence import effective_bits, expected_bits
+from nnbt.evidence import Ceiling, Evidence, effective_bits, expected_bits
+from nnbt.judge import judge
+from nnbt.result import Case
+from nnbt.slope import fit
+from nnbt.stats import summarize
+from nnbt.workload import Answer, DataShare
 
 SEVERITY = {check.code: check.severity for check in CHECKS}
 VERDICT = {"invalid": "INVALID", "suspect": "SUSPECT", "note": "VALID"}
@@ -71,6 +77,113 @@ def test_each_check_is_one_full_row() -> None:
         assert check.looks_at
         assert check.threshold
         assert check.hazard
+
+
+SHARE = DataShare(finite=1.0, zero=0.0, denormal=0.0, rms=1.0, all_finite=True)
+ANSWER = Answer("a block", error=1e-7, worst=1e-6, typical=1e-7, inputs=SHARE, outputs=SHARE)
+LINE = {k: 1e-3 * k for k in (1, 2, 4, 8)}
+
+
+def evidence(**changes: Any) -> Evidence:
+    samples = [1_000_000, 1_001_000, 999_000, 1_000_500, 999_500] * 4
+    clean = Evidence(
+        case=Case("flops", "cpu", "mlx", "float32", 64, {"data": "normal"}),
+        samples_ns=samples,
+        summary=summarize(samples),
+        rate=1e9,
+        window_s=1.0,
+        mantissa=24,
+        inner=64,
+        answer=ANSWER,
+        slope=fit(LINE, 1e-6),
+        floor_s=1e-6,
+    )
+    return replace(clean, **changes)
+
+
+def codes_of(**changes: Any) -> set[str]:
+    return {reason.code for reason in judge(evidence(**changes))[1]}
+
+
+def test_made_up_evidence_without_a_fault_is_valid() -> None:
+    assert judge(evidence(ceiling=Ceiling(2e9, "a peak"))) == ("VALID", ())
+
+
+@pytest.mark.parametrize("rate", [math.nan, 0.0, -1.0, math.inf])
+def test_no_number_passes_as_a_rate(rate: float) -> None:
+    assert codes_of(rate=rate, ceiling=Ceiling(2e9, "a peak")) == {"NO_RATE"}
+    assert codes_of(ceiling=Ceiling(rate, "a peak")) == {"NO_RATE"}
+
+
+@pytest.mark.parametrize("field", ["error", "worst", "typical"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0])
+def test_no_number_passes_as_an_error(field: str, value: float) -> None:
+    assert "WRONG_ANSWER" in codes_of(answer=replace(ANSWER, **{field: value}))
+
+
+def test_an_rms_that_is_no_number_is_seen() -> None:
+    outputs = replace(SHARE, rms=math.nan)
+    assert codes_of(answer=replace(ANSWER, outputs=outputs)) == {"NON_FINITE"}
+
+
+def test_an_answer_without_a_comparison_is_unchecked() -> None:
+    assert codes_of(answer=Answer("nothing")) == {"UNCHECKED"}
+
+
+@pytest.mark.parametrize(
+    ("factor", "readings", "found"),
+    [
+        (1.0, {}, set()),
+        (1.4, {}, set()),  # a slope that was disturbed a little
+        (1.6, {}, {"HEADLINE_OFF_SLOPE"}),
+        (1.6, {"steal_time": 0.5}, {"NOISY_NEIGHBOUR"}),
+        (4.0, {"steal_time": 0.5}, {"NOISY_NEIGHBOUR", "HEADLINE_OFF_SLOPE"}),
+        (100.0, {}, {"HEADLINE_OFF_SLOPE"}),
+    ],
+)
+def test_the_headline_must_fit_the_slope(
+    factor: float, readings: dict[str, float], found: set[str]
+) -> None:
+    slope = fit({k: factor * t for k, t in LINE.items()}, 1e-6)
+    assert codes_of(slope=slope, readings=readings) == found
+
+
+@pytest.mark.parametrize(
+    ("doubling", "window_s", "found"),
+    [
+        (1.6, 0.05, {"SLOPE_UNCLEAR"}),
+        (1.6, 0.2, {"WORK_NOT_DONE"}),
+        (1.3, 0.05, {"WORK_NOT_DONE"}),
+    ],
+)
+def test_a_window_too_short_to_see_neighbours(
+    doubling: float, window_s: float, found: set[str]
+) -> None:
+    slope = replace(fit(LINE, 1e-6), doubling=doubling)
+    assert codes_of(slope=slope, window_s=window_s) == found
+
+
+@pytest.mark.parametrize(
+    ("n", "zero", "found"),
+    [
+        (1, 1.0, set()),  # one element proves nothing
+        (64, 0.52, set()),  # heads of a coin among 4096
+        (64, 0.6, {"DEGENERATE_DATA"}),
+        (4096, 0.51, {"DEGENERATE_DATA"}),
+    ],
+)
+def test_a_share_of_zeros_is_judged_by_its_scatter(n: int, zero: float, found: set[str]) -> None:
+    case = Case("flops", "cpu", "mlx", "float32", n, {"data": "normal"})
+    answer = replace(ANSWER, inputs=replace(SHARE, zero=zero))
+    assert codes_of(case=case, answer=answer) == found
+
+
+def test_a_slope_that_tells_nothing_shows_no_rate() -> None:
+    row = judged(measure=FakeMeasure(unit_ns=1_000), metric="flops")
+    assert row.details["slope"]["doubling"] is None
+    assert (row.slope_rate, row.overhead_us) == (None, None)
+    (bound,) = (reason for reason in row.reasons if reason.code == "LATENCY_BOUND")
+    assert "slope" not in bound.sentence
 
 
 @pytest.mark.parametrize("bits", [8, 10, 16, 23])

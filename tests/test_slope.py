@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nnbt.slope import NO_MEMORY, NO_TIME, Slope, fit, ladder_for, measure_slope, proves_work
+from nnbt.slope import (
+    NO_MEMORY,
+    NO_TIME,
+    Slope,
+    fit,
+    headline_share,
+    ladder_for,
+    measure_slope,
+    proves_work,
+)
 from nnbt.workload import Answer, Workload
 
 if TYPE_CHECKING:
@@ -155,3 +164,22 @@ def test_a_slope_that_can_not_be_taken_says_why(more: dict[str, object], why: st
     machine = FakeMachine(lambda k: 1e-3 * k)
     assert machine.slope(**more) == (None, why)  # type: ignore[arg-type]
     assert machine.timed == []
+
+
+def test_a_headline_off_the_slope_is_measured_on() -> None:
+    """Clocks that had to rise again: 50 timings at a quarter of the clock, then all of it."""
+    slow = iter([4.0] * 50)
+    machine = FakeMachine(lambda k: 1e-3 * k * next(slow, 1.0))
+    workload = machine.workload()
+    found, _ = measure_slope(
+        workload, machine.once, unit_s=1e-3, floor_s=FLOOR, budget_s=0.1, best_s=1e-3
+    )
+    assert found is not None
+    assert found.unit_s == pytest.approx(1e-3)
+    assert headline_share(found, 1, 1e-3, FLOOR) == pytest.approx(0.98)
+
+
+def test_a_headline_is_not_set_against_a_slope_that_proves_nothing() -> None:
+    hidden = fit(line(FLOOR, 1e-7, 1, 2, 4, 8), FLOOR)
+    merged = fit(line(1e-3, 0.0, 1, 2, 4, 8), FLOOR)
+    assert [headline_share(slope, 1, 1e-9, FLOOR) for slope in (hidden, merged)] == [None, None]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from nnbt import _native
-from nnbt.evidence import Evidence, effective_bits, expected_bits
+from nnbt.evidence import LEAST_BITS, Evidence, effective_bits, expected_bits
 from nnbt.metrics import METRICS
-from nnbt.slope import DOUBLING
+from nnbt.slope import DOUBLING, HEADLINE_SHARE, headline_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +34,7 @@ MODES_VARIANCE = 0.9
 CEILING_SUSPECT = 1.02
 CEILING_INVALID = 1.20
 UNCLEAR_DOUBLING = 1.4
+BENT_RESIDUAL = 0.5
 OVERLAP_LEAST = 0.9
 STEAL_SHARE = 0.10
 OTHER_SHARE = 0.25
@@ -41,12 +42,12 @@ SWITCHES_PER_SECOND = 20
 NOISE_SECONDS = 0.1
 """Shorter windows than this are below the ticks (10 ms) that processor time is counted in."""
 ZERO_SHARE = 0.5
+ZERO_SIGMAS = 4
+"""Standard deviations of the share of heads among so many coins: a sample has 64 rows at most."""
 DENORMAL_SHARE = 0.01
 RMS_FACTOR = 100.0
 WORST_FACTOR = 50.0
 BITS_MARGIN = 2.5
-LEAST_BITS = {53: 40.0, 24: 8.5, 11: 7.5, 8: 5.0}
-"""By bits of the type's mantissa: fewer correct bits than this are a wrong answer."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +75,49 @@ def _slope(e: Evidence) -> str | None:
 
 
 def _unclear(e: Evidence) -> str | None:
-    if e.slope is None or e.slope.doubling is None or _neighbour(e) is None:
+    if e.slope is None or e.slope.doubling is None:
+        return None
+    short = _short(e)
+    if not short and _neighbour(e) is None:
         return None
     if not UNCLEAR_DOUBLING < e.slope.doubling < DOUBLING[0]:
         return None
+    if short:
+        meanwhile = f"in {e.window_s * 1e3:.0f} ms, too short to see whether other processes ran"
+        advice = "take a larger size or more --max-seconds"
+    else:
+        meanwhile, advice = "while other processes ran", "try again when idle"
     return (
-        f"Doubling the work took {e.slope.doubling:.2f} times as long while other processes ran: "
-        "that neither proves nor disproves the work; try again when idle."
+        f"Doubling the work took {e.slope.doubling:.2f} times as long {meanwhile}: "
+        f"that neither proves nor disproves the work; {advice}."
+    )
+
+
+def _short(e: Evidence) -> bool:
+    """Whether a neighbour could not have been seen in so short a window."""
+    return e.window_s < NOISE_SECONDS and e.case.device != "gpu"
+
+
+def _off_slope(e: Evidence) -> str | None:
+    if e.slope is None:
+        return None
+    share = headline_share(e.slope, e.units, e.summary.best_s, e.floor_s or 0.0)
+    disturbed = _short(e) or _neighbour(e) is not None
+    if share is None or share >= HEADLINE_SHARE / (2 if disturbed else 1):
+        return None
+    return (
+        f"The fastest timed run took {max(0.0, share):.2g} times what the slope says of its "
+        f"{e.units} units of work: the timed runs did less of it, or the slope was disturbed."
+    )
+
+
+def _bent(e: Evidence) -> str | None:
+    if e.slope is None or e.slope.doubling is None or e.slope.residual <= BENT_RESIDUAL:
+        return None
+    times = ", ".join(f"{t * 1e6:.3g}" for t in e.slope.seconds.values())
+    return (
+        f"Times of {', '.join(map(str, e.slope.seconds))} units of work ({times} us) are up to "
+        f"{e.slope.residual:.0%} off a straight line: neither rate holds for both ends."
     )
 
 
@@ -103,6 +140,14 @@ def _slope_missing(e: Evidence) -> str | None:
     return None
 
 
+def _no_rate(e: Evidence) -> str | None:
+    if not (math.isfinite(e.rate) and e.rate > 0):
+        return f"The rate came out as {e.rate:g}: work or time were not counted."
+    if e.ceiling is not None and not (math.isfinite(e.ceiling.rate) and e.ceiling.rate > 0):
+        return f"The ceiling of the device is {e.ceiling.rate:g} ({e.ceiling.source}): no rate."
+    return None
+
+
 def _shares(e: Evidence) -> list[tuple[str, DataShare]]:
     pairs = [("input", e.answer.inputs), ("output", e.answer.outputs)] if e.answer else []
     return [(name, share) for name, share in pairs if share is not None]
@@ -116,7 +161,8 @@ def _wrong(e: Evidence) -> str | None:
         return f"The output is wrong ({answer.problem or answer.compared})."
     if answer.error is None:
         return None
-    if math.isnan(answer.error) or math.isinf(answer.error):
+    parts = (answer.error, answer.typical, answer.worst or 0.0)
+    if not all(math.isfinite(part) and part >= 0 for part in parts):
         return f"The output differs from the reference without bound ({answer.compared})."
     bits = effective_bits(answer.error) or 0.0
     least = LEAST_BITS.get(e.mantissa or 24, 8.5)
@@ -135,9 +181,12 @@ def _wrong(e: Evidence) -> str | None:
 
 
 def _unchecked(e: Evidence) -> str | None:
-    if e.answer is not None:
-        return None
-    return "The answer was not checked (--no-checks): nothing shows that this work was done."
+    answer = e.answer
+    if answer is None:
+        return "The answer was not checked (--no-checks): nothing shows that this work was done."
+    if answer.error is None and answer.exact is None and answer.problem is None:
+        return f"The answer was not compared with anything ({answer.compared})."
+    return None
 
 
 def _precision(e: Evidence) -> str | None:
@@ -155,7 +204,7 @@ def _precision(e: Evidence) -> str | None:
 
 def _non_finite(e: Evidence) -> str | None:
     for name, share in _shares(e):
-        if not share.all_finite:
+        if not (share.all_finite and math.isfinite(share.rms)):
             return (
                 f"The {name} holds NaN or infinity ({share.finite:.0%} of a sample is finite): "
                 "such values take less power, so clocks and rates are higher than for real data."
@@ -166,7 +215,7 @@ def _non_finite(e: Evidence) -> str | None:
 def _zeros(e: Evidence) -> str | None:
     for name, share in _shares(e):
         limit = ZERO_SHARE if e.case.dtype != "bool" else 0.9
-        if share.zero > limit:
+        if share.zero > limit + ZERO_SIGMAS * 0.5 / math.sqrt(min(64, e.case.n) * e.case.n):
             return f"{share.zero:.0%} of the {name} is zero: hardware may skip or save on it."
         if share.denormal > DENORMAL_SHARE:
             return f"{share.denormal:.0%} of the {name} is denormal: many units slow down on it."
@@ -220,7 +269,8 @@ def _floor(e: Evidence) -> str | None:
     return (
         f"An empty evaluation takes {e.floor_s * 1e6:.0f} us, "
         f"{e.floor_s / e.summary.median_s:.0%} of this one: the rate is that of launching; "
-        + ("the slope rate is free of it." if told else "take a larger size.")
+        + ("the slope rate is free of it, or " if told else "")
+        + "take a larger size."
     )
 
 
@@ -318,7 +368,7 @@ def _modes(e: Evidence) -> str | None:
 
 
 def _ceiling(e: Evidence, low: float, high: float) -> str | None:
-    if e.ceiling is None:
+    if e.ceiling is None or _no_rate(e) is not None:
         return None
     share = e.rate / e.ceiling.rate
     if not low < share <= high:
@@ -386,10 +436,27 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "SLOPE_UNCLEAR",
         "suspect",
-        "the same times, on a machine where NOISY_NEIGHBOUR holds",
+        "the same times, where NOISY_NEIGHBOUR holds or could not be told in so short a window",
         f"doubling K does not fall between {UNCLEAR_DOUBLING} and {DOUBLING[0]}",
         "a benchmark that cries wolf is not believed when there is one",
         _unclear,
+    ),
+    Check(
+        "HEADLINE_OFF_SLOPE",
+        "invalid",
+        "fastest timed run, less an empty evaluation, over its units of work at the slope's rate",
+        f"at least {HEADLINE_SHARE:.2g} where the slope proves the work, half of that where "
+        "neighbours are or could not be seen (on an H200: at least 0.98)",
+        "timed runs that skip what the slope's runs do; the slope alone would look right",
+        _off_slope,
+    ),
+    Check(
+        "SLOPE_BENT",
+        "suspect",
+        "largest distance of a time from the fitted line",
+        f"at most {BENT_RESIDUAL:.0%} of it (on an H200: at most 21 %)",
+        "some K skip work, which the last doubling does not see",
+        _bent,
     ),
     Check(
         "SUPERLINEAR",
@@ -408,9 +475,18 @@ CHECKS: tuple[Check, ...] = (
         _slope_missing,
     ),
     Check(
+        "NO_RATE",
+        "invalid",
+        "the rate, and the ceiling it is set against",
+        "positive and finite",
+        "zero work, or no time: a comparison with NaN is false, and every check would pass",
+        _no_rate,
+    ),
+    Check(
         "WRONG_ANSWER",
         "invalid",
-        "a sampled block (bandwidth: every byte) against NumPy in float64",
+        "a sampled block (bandwidth: every byte) against NumPy in float64; of a product also "
+        "random sums over every row and column",
         f"equal, or at least {LEAST_BITS} right bits by mantissa of the type; worst element at "
         f"most {WORST_FACTOR:g} times the typical error",
         "a kernel that computes something else is often faster",
@@ -444,7 +520,8 @@ CHECKS: tuple[Check, ...] = (
         "DEGENERATE_DATA",
         "suspect",
         "share of zero and denormal elements in a sample of inputs and outputs",
-        f"zero at most {ZERO_SHARE:.0%}, denormal at most {DENORMAL_SHARE:.0%}",
+        f"zero at most {ZERO_SHARE:.0%} and {ZERO_SIGMAS} standard deviations of a coin, denormal "
+        f"at most {DENORMAL_SHARE:.0%}",
         "zeros run 21 % faster than random data on an H200; some engines skip them",
         _zeros,
     ),

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 ROUNDING_BITS = 1.2
 """-log2 of the relative RMS error of values rounded to p bits is p + 1.2 (normal distribution)."""
 
+LEAST_BITS = {53: 40.0, 24: 8.5, 11: 7.5, 8: 5.0}
+"""By bits of the type's mantissa: fewer correct bits than this are a wrong answer."""
+
 
 @dataclass(frozen=True)
 class Ceiling:
@@ -34,7 +37,7 @@ class Evidence:
     samples_ns: Sequence[int]
     summary: Summary
     rate: float
-    unit_rate_work: int = 0
+    units: int = 1
     window_s: float = 0.0
     written_bytes: int = 0
     random_data: bool = True
@@ -54,7 +57,7 @@ class Evidence:
 
 def effective_bits(error: float | None) -> float | None:
     """Correct bits of values with this relative RMS error; None for none, infinity for 0."""
-    if error is None or math.isnan(error):
+    if error is None or math.isnan(error) or error < 0:
         return None
     return math.inf if error == 0 else max(0.0, -math.log2(error) - ROUNDING_BITS)
 

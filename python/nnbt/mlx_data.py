@@ -241,8 +241,12 @@ class Data:
 
 
 def sample_indices(count: int, seed: int, size: int = SAMPLE) -> range:
-    """Up to `size` indices below `count`, evenly spread from a random start."""
+    """Up to `size` indices below `count`, evenly spread from a random start.
+
+    An odd number apart, so that no tile of a power of two is met at one offset only.
+    """
     step = max(1, count // size)
+    step -= step % 2 == 0
     spare = count - step * (min(size, count) - 1)
     start = int(np.random.default_rng(seed).integers(spare)) if count > size else 0
     return range(start, start + step * (min(size, count) - 1) + 1, step)

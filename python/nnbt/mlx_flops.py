@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnbt.mlx_data import Split, sample_indices, share_of, to_numpy
+from nnbt.evidence import LEAST_BITS
+from nnbt.mlx_data import SAMPLE, Split, sample_indices, share_of, to_numpy
+from nnbt.mlx_freivalds import off_sums
 from nnbt.plan import RANDOM_DATA
 from nnbt.workload import Answer, Workload, element_errors, relative_error
 
@@ -17,8 +19,12 @@ if TYPE_CHECKING:
     from nnbt.bench import Bench
 
 _SHORT_CHAIN = 16
-"""Steps that no growth matters in."""
+"""Steps that no growth matters in, unless n is as small: one number may be 0.01, and 1e-8 in 4."""
 _GROWTH_ROWS = 32
+SUMS_SPARE = 8.0
+"""The worst row or column may be off by so many times what all elements may be on average."""
+EXACT_ELEMENTS = 2**23
+"""So many integers are computed again by NumPy: 0.1 s."""
 _STRAY = 0.25
 """Relative error that roundings of any type stay below, over thousands of steps."""
 
@@ -27,20 +33,56 @@ BOOL_OPS = ("bitwise_xor", "bitwise_and", "bitwise_xor", "bitwise_and", "bitwise
 """Element-wise operations of one unit of an exact type, each with the second input."""
 
 
-def _answer(bench: Bench, output: Split, reference: Any, rows: range, columns: range) -> Answer:
-    block = output.rows(bench.mx, rows)[:, columns]
+def _picks(bench: Bench, seed: int, size: int = SAMPLE) -> list[range]:
+    """Rows or columns that are compared one by one: a sample, and the first and the last."""
+    edges = [range(0, bench.n, bench.n - 1)] if bench.n > size else []
+    return [sample_indices(bench.n, seed, size), *edges]
+
+
+def _rows(bench: Bench, matrix: Split, picks: list[range]) -> Any:
+    return np.concatenate([matrix.rows(bench.mx, pick) for pick in picks])
+
+
+def _answer(
+    bench: Bench,
+    output: Split,
+    block: Any,
+    reference: Any,
+    *,
+    also: str = "",
+    problem: str | None = None,
+) -> Answer:
     exact = bool(np.array_equal(block, reference)) if bench.dtype.kind == "exact" else None
     inexact = exact is None
     worst, typical = element_errors(block, reference) if inexact else (None, 0.0)
+    rows, columns = block.shape
     return Answer(
-        compared=f"{len(rows)} x {len(columns)} block with {'float64 ' if inexact else ''}NumPy",
+        compared=f"{rows} x {columns} block with {'float64 ' if inexact else ''}NumPy{also}",
         error=relative_error(block, reference) if inexact else None,
         worst=worst,
         typical=typical,
         exact=exact,
         inputs=share_of(bench.mx, bench.input(0)),
         outputs=share_of(bench.mx, output),
+        problem=problem,
     )
+
+
+def _product_answer(bench: Bench, left: Split, columns_of: Columns, output: Split) -> Answer:
+    """output = left @ right: a block in float64, and every element by random sums."""
+    mx = bench.mx
+    rows, columns = _picks(bench, 3), _picks(bench, 4)
+    right = np.concatenate([to_numpy(mx, columns_of(pick)) for pick in columns], axis=1)
+    block = _rows(bench, output, rows)[:, [i for pick in columns for i in pick]]
+    reference = _rows(bench, left, rows) @ right
+    rms = float(np.sqrt(np.mean(np.square(np.abs(reference)))))
+    problem = None
+    if math.isfinite(rms):  # what is not finite has a check of its own
+        error, where = off_sums(bench.place, left, columns_of, output, rms)
+        if not error <= SUMS_SPARE * 2.0 ** -LEAST_BITS[bench.dtype.mantissa or 24]:
+            problem = f"sums over {where} are off by {error:.2g} of their RMS"
+    also = ", random sums of every row and column"
+    return _answer(bench, output, block, reference, also=also, problem=problem)
 
 
 def _slice(indices: range) -> slice:
@@ -49,9 +91,11 @@ def _slice(indices: range) -> slice:
 
 Multiply = Callable[[Any, Any], Any]
 """multiply(block, stream): the lazy product of a row block with the fixed right side."""
+Columns = Callable[[range], Any]
+"""columns(indices): these columns of the right side, as one lazy array of MLX."""
 
 
-def _product(bench: Bench, steps: int = 1) -> tuple[Multiply, Callable[[range], Any]]:
+def _product(bench: Bench, steps: int = 1) -> tuple[Multiply, Columns]:
     """(multiply, columns(indices)): the product with a fixed random right side.
 
     Its values have variance 1/n, so that a product keeps the size of its left side on average. A
@@ -60,7 +104,8 @@ def _product(bench: Bench, steps: int = 1) -> tuple[Multiply, Callable[[range], 
     """
     right = bench.data.matrix(bench.n, bench.n, bench.n**-0.5)
     product = _with(bench, right)
-    if steps > _SHORT_CHAIN and bench.case.params.get("data", "normal") in RANDOM_DATA:
+    long = steps > _SHORT_CHAIN or (steps > 1 and bench.n <= _SHORT_CHAIN)
+    if long and bench.case.params.get("data", "normal") in RANDOM_DATA:
         right = right / _growth(bench, product[0], steps)
         product = _with(bench, right)
     return product
@@ -80,18 +125,18 @@ def _growth(bench: Bench, multiply: Multiply, steps: int) -> float:
     return math.exp(logarithm / steps)
 
 
-def _with(bench: Bench, right: Any) -> tuple[Multiply, Callable[[range], Any]]:
+def _with(bench: Bench, right: Any) -> tuple[Multiply, Columns]:
     mx = bench.mx
     if bench.dtype.kind != "quantized":
         return (
             lambda block, stream: mx.matmul(block, right, stream=stream),
-            lambda columns: to_numpy(mx, right[:, _slice(columns)]),
+            lambda columns: right[:, _slice(columns)],
         )
     packed, options = _quantize(bench, right)
 
     def columns_of(columns: range) -> Any:
         rows = [part[_slice(columns)] for part in packed]
-        return to_numpy(mx, mx.dequantize(*rows, dtype=mx.float32, **options)).T
+        return mx.dequantize(*rows, dtype=mx.float32, **options).T
 
     def multiply(block: Any, stream: Any) -> Any:
         return mx.quantized_matmul(block, *packed, transpose=True, stream=stream, **options)
@@ -121,7 +166,7 @@ def flops(bench: Bench) -> Workload:
     """One matrix product a unit, left sides all different; exact types: the element-wise kernel."""
     if bench.dtype.kind == "exact":
         return _exact_flops(bench)
-    mx, place = bench.mx, bench.place
+    place = bench.place
     multiply, columns_of = _product(bench)
 
     bench.prepare(bench.rotation)
@@ -134,9 +179,8 @@ def flops(bench: Bench) -> Workload:
         ]
 
     def check() -> Answer:
-        rows, columns = sample_indices(bench.n, 3), sample_indices(bench.n, 4)
-        reference = bench.input(bench.turn - 1).rows(mx, rows) @ columns_of(columns)
-        return _answer(bench, bench.last_output(), reference, rows, columns)
+        left = bench.input(bench.turn - 1)
+        return _product_answer(bench, left, columns_of, bench.last_output())
 
     return bench.workload(graph, check, unit_name="product", notes=_notes(bench))
 
@@ -148,7 +192,7 @@ def flops_graph(bench: Bench) -> Workload:
         return _exact_flops_graph(bench, steps)
     place = bench.place
     bench.prepare(1)
-    multiply, columns_of = _product(bench, steps)
+    product = multiply, columns_of = _product(bench, steps)
 
     def graph(units: range) -> list[Any]:
         # The last step's input is an output too, so that its product can be checked.
@@ -163,15 +207,13 @@ def flops_graph(bench: Bench) -> Workload:
         return before + last
 
     def check() -> Answer:
-        rows, columns = sample_indices(bench.n, 3), sample_indices(bench.n, 4)
         output = bench.last_output()
         count = len(output.blocks)
         before = bench.input(0)
         if bench.latest_k > 1:
             before = Split(tuple(bench.outputs)[-2 * count : -count])
-        left = before.rows(bench.mx, rows)
-        answer = _answer(bench, output, left @ columns_of(columns), rows, columns)
-        return replace(answer, problem=_strayed(bench, multiply, left, rows))
+        answer = _product_answer(bench, before, columns_of, output)
+        return replace(answer, problem=answer.problem or _strayed(bench, *product, before))
 
     return bench.workload(
         graph,
@@ -183,22 +225,31 @@ def flops_graph(bench: Bench) -> Workload:
     )
 
 
-def _strayed(bench: Bench, multiply: Multiply, left: Any, rows: range) -> str | None:
-    """None if `left`, the input of the last step, is what all steps before make of these rows.
+def _strayed(bench: Bench, multiply: Multiply, columns_of: Columns, before: Split) -> str | None:
+    """None if `before`, the input of the last step, is what all steps before make of some rows.
 
-    They are multiplied again on their own, which costs 64 rows of n. Two ways to the same values
-    differ by rounding only; a step that was left out makes them unrelated (error 1.4).
+    They are multiplied again on their own, which costs 64 rows of n; the first step of that is
+    checked in float64. Two ways to the same values differ by rounding only; a step that was left
+    out makes them unrelated (error 1.4).
     """
-    mx = bench.mx
-    parts = bench.input(0).part(rows)
-    z = mx.concatenate(parts) if len(parts) > 1 else parts[0]
-    for _ in range(bench.latest_k - 1):
-        z = multiply(z, bench.place.streams[0])
-    error = relative_error(left, to_numpy(mx, z))
-    if error <= _STRAY or bench.case.params.get("data", "normal") not in RANDOM_DATA:
+    mx, steps = bench.mx, bench.latest_k - 1
+    if not steps or bench.case.params.get("data", "normal") not in RANDOM_DATA:
         return None
-    steps = bench.latest_k - 1
-    return f"The chain is not at the values of {steps} steps (relative error {error:.2g})."
+    rows, columns = sample_indices(bench.n, 3), sample_indices(bench.n, 4)
+    parts = bench.input(0).part(rows)
+    start = z = mx.concatenate(parts) if len(parts) > 1 else parts[0]
+    error = 0.0
+    for step in range(steps):
+        z = multiply(z, bench.place.streams[0])
+        if step == 0:
+            reference = to_numpy(mx, start) @ to_numpy(mx, columns_of(columns))
+            error = relative_error(to_numpy(mx, z)[:, _slice(columns)], reference)
+    if not error <= _STRAY:
+        return f"a step of the chain does not multiply (relative error {error:.2g})"
+    error = relative_error(before.rows(mx, rows), to_numpy(mx, z))
+    if not error <= _STRAY:
+        return f"the chain is not at the values of {steps} steps (relative error {error:.2g})"
+    return None
 
 
 def _notes(bench: Bench) -> list[str]:
@@ -228,6 +279,16 @@ def exact_reference(z: Any, operand: Any) -> Any:
     return z
 
 
+def _exact_answer(bench: Bench, left: Split, right: Split, steps: int) -> Answer:
+    """So many kernels computed again: every element, or of large matrices some whole rows."""
+    picks = _picks(bench, 3, max(SAMPLE, EXACT_ELEMENTS // (bench.n * steps)))
+    z, operand = (_rows(bench, matrix, picks) for matrix in (left, right))
+    for _ in range(steps):
+        z = exact_reference(z, operand)
+    output = bench.last_output()
+    return _answer(bench, output, _rows(bench, output, picks), z)
+
+
 def _exact_flops(bench: Bench) -> Workload:
     place = bench.place
     bench.prepare(bench.rotation)
@@ -242,12 +303,7 @@ def _exact_flops(bench: Bench) -> Workload:
         ]
 
     def check() -> Answer:
-        rows, columns = sample_indices(bench.n, 3), sample_indices(bench.n, 4)
-        z, operand = (
-            bench.input(unit).rows(bench.mx, rows)[:, columns]
-            for unit in (bench.turn - 1, bench.turn)
-        )
-        return _answer(bench, bench.last_output(), exact_reference(z, operand), rows, columns)
+        return _exact_answer(bench, bench.input(bench.turn - 1), bench.input(bench.turn), 1)
 
     bench.step(graph, bench.rotation)()
     return bench.workload(
@@ -271,11 +327,7 @@ def _exact_flops_graph(bench: Bench, steps: int) -> Workload:
         return outputs
 
     def check() -> Answer:
-        rows, columns = sample_indices(bench.n, 3), sample_indices(bench.n, 4)
-        z, other = (matrix.rows(bench.mx, rows)[:, columns] for matrix in map(bench.input, (0, 1)))
-        for _ in range(bench.latest_k):
-            z = exact_reference(z, other)
-        return _answer(bench, bench.last_output(), z, rows, columns)
+        return _exact_answer(bench, bench.input(0), bench.input(1), bench.latest_k)
 
     return bench.workload(
         graph,

@@ -370,6 +370,7 @@ class _Runner:
             window_s=window_s,
             written_bytes=self._written(workload, len(samples.samples_ns)),
             random_data=self.case.params.get("data", "normal") in RANDOM_DATA,
+            units=workload.units,
             mantissa=self._mantissa(workload),
             inner=sizes.get("inner", sizes.get("eff_n", self.case.n)),
             answer=answer,
@@ -397,6 +398,7 @@ class _Runner:
             details["measured_ceiling"] = asdict(measured)
             more_notes = (*more_notes, f"ceiling: {measured.by}, measured {measured.age()}")
         verdict, reasons = judge(replace(evidence, details=details))
+        told = slope if slope is not None and slope.doubling is not None else None
         bits = effective_bits(answer.error) if answer else None
         return Result(
             case=self.case,
@@ -409,8 +411,8 @@ class _Runner:
             rate=evidence.rate,
             best_rate=work / summary.best_s,
             unit=self.unit,
-            slope_rate=workload.unit_work / slope.unit_s if slope and slope.unit_s > 0 else None,
-            overhead_us=slope.overhead_s * 1e6 if slope else None,
+            slope_rate=workload.unit_work / told.unit_s if told and told.unit_s > 0 else None,
+            overhead_us=told.overhead_s * 1e6 if told else None,
             effective_bits=bits,
             precision=self._label(workload, bits),
             samples_ns=tuple(samples.samples_ns),

@@ -32,6 +32,9 @@ a floor of 22: launching and moving bytes overlap more and more.)"""
 OVERHEAD_FLOORS = 10.0
 """The constant cost that may be taken off: at most so many empty evaluations. (H200, n = 4096:
 0.2 ms, 9 of them.) Work that was merged looks like a constant cost, but is larger."""
+HEADLINE_SHARE = 1 / 1.5
+"""A timed run that takes less than this share of its units at the slope's rate did not do them.
+(H200, 60 rows: 0.98 at least.)"""
 TWO_POINT_FLOORS = 50.0
 """With two values of K only, no constant cost can be told from work: the unit must outweigh it."""
 
@@ -90,6 +93,16 @@ def proves_work(slope: Slope) -> bool | None:
     return DOUBLING[0] <= slope.doubling <= DOUBLING[1]
 
 
+def headline_share(slope: Slope, units: int, best_s: float, floor_s: float) -> float | None:
+    """The fastest timed run, less an empty evaluation, over its units of work at the slope's rate.
+
+    None where the slope does not tell the time of a unit: too short, or work that did not double.
+    """
+    if not proves_work(slope) or slope.unit_s <= 0:
+        return None
+    return (best_s - floor_s) / (units * slope.unit_s)
+
+
 def ladder_for(unit_s: float, budget_s: float, largest_k: int, rounds: int = ROUNDS) -> list[int]:
     """The K whose `rounds` timings fit into the budget, at least two of them or none."""
     chosen: list[int] = []
@@ -115,8 +128,8 @@ def measure_slope(
     fastest timed run, which is as good a point for its K.
 
     Rounds go over all K in turn, so that a disturbance meets each alike, and the best time of
-    each counts. A result that does not prove the work is measured on for a second before it is
-    believed: work that was skipped stays skipped, noise does not.
+    each counts. A result that does not prove the work, or not that of the timed runs, is measured
+    on for a second before it is believed: work that was skipped stays skipped, noise does not.
     """
     if workload.no_slope:
         return None, workload.no_slope
@@ -130,8 +143,9 @@ def measure_slope(
     # Short units are disturbed more, and more rounds of them fit.
     rounds = max(rounds, min(MOST_ROUNDS, int(budget_s / (sum(ladder) * unit_s)) - 1))
     seconds = _best(workload, time_once, ladder, rounds)
-    if workload.units in seconds:
-        seconds[workload.units] = min(best_s, seconds[workload.units])
+    own = seconds.get(workload.units, float("inf"))
+    if HEADLINE_SHARE * own <= best_s < own:  # else it is to be judged, not to bend the line
+        seconds[workload.units] = best_s
     slope = fit(seconds, floor_s)
     for k in LONG_LADDER:
         hidden = slope.doubling is None or slope.overhead_s > seconds[max(seconds)] / 10
@@ -140,7 +154,12 @@ def measure_slope(
         seconds |= _best(workload, time_once, [k], rounds)
         slope = fit(seconds, floor_s)
     spent = 0.0
-    while proves_work(slope) is False and spent < RETRY_S:
+
+    def doubtful() -> bool:
+        share = headline_share(slope, workload.units, best_s, floor_s)
+        return proves_work(slope) is False or (share is not None and share < HEADLINE_SHARE)
+
+    while spent < RETRY_S and doubtful():
         again = _best(workload, time_once, list(seconds), rounds)
         spent += rounds * sum(again.values())
         seconds = {k: min(seconds[k], again[k]) for k in seconds}
