@@ -59,6 +59,9 @@ REFUSALS = [
     (["--frobnicate"], "No such option"),
     (["--dtype"], "requires an argument"),
     (["measure"], "No such command"),
+    (["--csv", "a.csv", "conv"], "--csv stands before conv and would count for nothing: type nnbt"),
+    (["--sizes", "64", "ladder"], "type nnbt ladder --sizes ..."),
+    (["--no-fail", "info"], "--no-fail stands before info"),
     (["info", "--explain", "weather"], "type nnbt info --explain"),
 ]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+from click.core import ParameterSource
 
 from nnbt.cli_conv import conv
 from nnbt.cli_ladder import ladder
@@ -214,6 +215,7 @@ def cli(ctx: click.Context, /, **values: Any) -> None:
     Without a command, runs the benchmark: bandwidth on the best device that is there.
     """
     if ctx.invoked_subcommand is not None:
+        _refuse_options_before(ctx, ctx.invoked_subcommand)
         return
     from nnbt.plan import Options
 
@@ -239,6 +241,20 @@ def cli(ctx: click.Context, /, **values: Any) -> None:
     run = measure_and_print(options, files)
     if run.failed and not values["no_fail"]:
         ctx.exit(EXIT_FAILED)
+
+
+def _refuse_options_before(ctx: click.Context, command: str) -> None:
+    typed = [
+        param.opts[0]
+        for param in ctx.command.params
+        if param.name and ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+    ]
+    if typed:
+        raise click.UsageError(
+            f"{typed[0]} stands before {command} and would count for nothing: type nnbt {command} "
+            f"{typed[0]} ..., as far as nnbt {command} --help lists it.",
+            ctx,
+        )
 
 
 class Files:
