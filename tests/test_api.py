@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -146,6 +149,43 @@ def test_an_interruption_goes_through(fake_measure: FakeMeasure) -> None:
     with pytest.raises(KeyboardInterrupt):
         nnbt.run("flops", "cpu", sizes=[32, 64], measure=fake_measure, listener=recorder)
     assert recorder.events[-1] == ("OK", 1, False)
+
+
+def test_a_second_thread_has_streams_of_its_own() -> None:
+    def small() -> Run:
+        return nnbt.run("bandwidth", "cpu", sizes=[64], runs=5, cpu_workers=2)
+
+    here = small()
+    there: list[Run] = []
+    thread = threading.Thread(target=lambda: there.append(small()))
+    thread.start()
+    thread.join(60)
+    assert [run.results[0].reason for run in (here, *there)] == ["", ""]
+    assert there[0].results[0].rate
+
+
+FORK = """
+import os, nnbt
+nnbt.run(device="cpu", sizes=[32], runs=5)
+child = os.fork()
+if child == 0:
+    try:
+        nnbt.run(device="cpu", sizes=[32], runs=5)
+    except nnbt.Unsupported as error:
+        print(error, flush=True)
+        os._exit(3)
+    os._exit(4)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_fork_is_refused_instead_of_waiting_for_threads_that_are_not_there() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORK], capture_output=True, text=True, check=True, timeout=60
+    )
+    sentence, code = done.stdout.splitlines()
+    assert "get_context('spawn')" in sentence
+    assert code == "3"
 
 
 def test_every_public_name_is_there() -> None:

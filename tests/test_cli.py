@@ -55,10 +55,14 @@ REFUSALS = [
     (["--json", "."], "is a folder: name a file in it"),
     (["--json", "a" * 300], "choose another name"),
     (["--csv", "same", "--json", "same"], "give each a file of its own"),
+    (["--csv", ""], "--csv names no file: type --csv"),
     (["--csv", "same", "--json", "./same"], "give each a file of its own"),
     (["--frobnicate"], "No such option"),
     (["--dtype"], "requires an argument"),
     (["measure"], "No such command"),
+    (["--csv", "a.csv", "conv"], "--csv stands before conv and would count for nothing: type nnbt"),
+    (["--sizes", "64", "ladder"], "type nnbt ladder --sizes ..."),
+    (["--no-fail", "info"], "--no-fail stands before info"),
     (["info", "--explain", "weather"], "type nnbt info --explain"),
 ]
 
@@ -212,6 +216,58 @@ def test_a_file_that_fills_up_leaves_the_results_on_the_screen(tmp_path: Path) -
     assert done.returncode == 1
     assert "bandwidth on cpu" in done.stdout
     assert done.stderr.startswith("nnbt: pipe.csv could not be written")
+
+
+def test_a_file_that_can_not_grow_does_not_end_the_sweep(tmp_path: Path) -> None:
+    done = shell(f"ulimit -f 1; nnbt {' '.join(QUICK)} --sizes 65 66 --json r.json", tmp_path)
+    assert done.returncode == 1
+    for n in ("64", "65", "66"):
+        assert f"float32  {n}" in done.stdout
+    assert done.stderr == "nnbt: r.json could not be written (File too large); results are above.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+@pytest.mark.parametrize("how", [">", ">>"])
+def test_rows_join_what_stdout_holds_already(name: str, how: str, tmp_path: Path) -> None:
+    if not Path(name).parent.exists():
+        pytest.skip(f"no {Path(name).parent} here")
+    (tmp_path / "out").write_text("before\n")
+    done = shell(f"nnbt {' '.join(QUICK)} --sizes 65 --csv {name} {how} out", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    text = (tmp_path / "out").read_text()
+    assert text.startswith("before\n") is (how == ">>")
+    assert text.count("metric,device") == 1
+    assert "bandwidth on cpu" in text
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_named_pipe_gets_all_rows_once(tmp_path: Path) -> None:
+    line = f"mkfifo p; timeout 50 cat p > out & nnbt {' '.join(QUICK)} --sizes 65 --csv p; wait"
+    done = shell(line, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [row["n"] for row in table(tmp_path / "out")] == ["64", "65"]
+
+
+def test_a_named_pipe_without_a_reader_does_not_wait_for_ever(tmp_path: Path) -> None:
+    done = shell(f"mkfifo p; nnbt {' '.join(QUICK)} --csv p", tmp_path)
+    assert done.returncode == 1
+    assert "bandwidth on cpu" in done.stdout
+    assert done.stderr == "nnbt: p could not be written (nobody reads it); results are above.\n"
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "part"),
+    [
+        ("circle", "circle", "Too many levels of symbolic links"),
+        ("dangling", "no/such/file", "make it first"),
+    ],
+)
+def test_links_that_lead_nowhere_are_found_before_measuring(
+    link: str, target: str, part: str, tmp_path: Path
+) -> None:
+    (tmp_path / link).symlink_to(target)
+    assert_refused(nnbt("--csv", link, "--json", "r.json", cwd=tmp_path), part)
 
 
 def test_json_into_a_pipe(tmp_path: Path) -> None:

@@ -164,8 +164,12 @@ def test_checking_leaves_nothing_behind(tmp_path: Path) -> None:
         ("no/file", "make it first"),
         ("file/below", "choose another name"),
         ("x" * 300, "choose another name"),
+        ("circle", "choose another name"),
+        ("dangling", "make it first"),
     ],
 )
 def test_paths_that_can_not_be_written(name: str, part: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "dangling").symlink_to(tmp_path / "no/file")
     assert part in str(check_writable(tmp_path / name))

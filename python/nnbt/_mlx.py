@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import os
 import platform
 import struct
 import sys
@@ -44,12 +45,21 @@ _REINSTALL = "pip install --force-reinstall --no-deps"
 _ELF64_HEADER_BYTES = 64
 
 _lock = threading.Lock()
+_importer: list[int] = []
+"""Process that imported MLX: its threads and streams are missing in a fork of it."""
 
 
 def core() -> ModuleType:
     """`mlx.core`, imported on the first call; `Unsupported` says what to type where it can't be."""
+    if _importer and _importer[0] != os.getpid():
+        raise Unsupported(
+            "This process was forked from one that had loaded MLX, and MLX's threads are missing "
+            "in it: start it with multiprocessing.get_context('spawn'), or as a command."
+        )
     with _lock:
-        return _import()
+        module = _import()
+        _importer[:] = [os.getpid()]
+        return module
 
 
 def backend() -> Backend:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+from click.core import ParameterSource
 
 from nnbt.cli_conv import conv
 from nnbt.cli_ladder import ladder
@@ -214,6 +215,7 @@ def cli(ctx: click.Context, /, **values: Any) -> None:
     Without a command, runs the benchmark: bandwidth on the best device that is there.
     """
     if ctx.invoked_subcommand is not None:
+        _refuse_options_before(ctx, ctx.invoked_subcommand)
         return
     from nnbt.plan import Options
 
@@ -241,6 +243,20 @@ def cli(ctx: click.Context, /, **values: Any) -> None:
         ctx.exit(EXIT_FAILED)
 
 
+def _refuse_options_before(ctx: click.Context, command: str) -> None:
+    typed = [
+        param.opts[0]
+        for param in ctx.command.params
+        if param.name and ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+    ]
+    if typed:
+        raise click.UsageError(
+            f"{typed[0]} stands before {command} and would count for nothing: type nnbt {command} "
+            f"{typed[0]} ..., as far as nnbt {command} --help lists it.",
+            ctx,
+        )
+
+
 class Files:
     """Where the results of a run are written, after each case; checked before the first."""
 
@@ -256,12 +272,16 @@ class Files:
         from nnbt.result import check_writable
 
         self._writers: list[tuple[Path, Callable[[Run], str]]] = []
+        self._problems: dict[Path, str] = {}
+        for option, typed in (("--csv", csv_path), ("--json", json_path)):
+            if typed == "":
+                raise click.UsageError(f"{option} names no file: type {option} results.txt.")
         if csv_path is not None:
             as_csv = as_csv or (lambda run: csv_text(run.results))
             self._writers.append((Path(csv_path), as_csv))
         if json_path is not None:
             self._writers.append((Path(json_path), as_json or (lambda run: run.to_json())))
-        if csv_path and json_path and Path(csv_path).resolve() == Path(json_path).resolve():
+        if csv_path and json_path and os.path.realpath(csv_path) == os.path.realpath(json_path):
             raise click.UsageError(
                 f"--csv and --json both name {csv_path}: give each a file of its own."
             )
@@ -271,17 +291,32 @@ class Files:
                 raise click.UsageError(problem)
 
     def write(self, run: Run, *, last: bool = False) -> None:
-        """Writes every file anew; a pipe or terminal once, when the run ends (or `last`)."""
-        from nnbt.result import is_stream, write_beside
+        """Writes every file anew; a pipe or terminal once, when the run ends (or `last`).
+
+        A file that can't be written doesn't end the run: `problem` has the sentence about it.
+        """
+        from nnbt.result import is_stream, own_stream, write_beside
 
         for path, text in self._writers:
             if is_stream(path) and not (run.finished or last):
                 continue
+            self._problems.pop(path, None)
             try:
                 write_beside(path, text(run))
             except OSError as error:
-                message = f"{path} could not be written ({error.strerror}); results are above."
-                raise click.ClickException(message) from error
+                if own_stream(path) is not None:
+                    raise
+                self._problems[path] = f"{path} could not be written ({error.strerror})"
+
+    def problem(self) -> str:
+        """What the latest attempts could not write, as a sentence; empty if all went well."""
+        joined = "; ".join(self._problems.values())
+        return f"{joined}; results are above." if joined else ""
+
+    def complain(self) -> None:
+        """Raises ClickException (exit code 1) if a file could not be written."""
+        if self._problems:
+            raise click.ClickException(self.problem())
 
 
 def measure_and_print(options: Any, files: Files) -> Run:
@@ -299,13 +334,18 @@ def measure_and_print(options: Any, files: Files) -> Run:
 
     console = Writing(options.max_seconds, options.runs)
     try:
-        return execute(options, listener=console, argv=sys.argv[1:])
+        run = execute(options, listener=console, argv=sys.argv[1:])
     except KeyboardInterrupt:
         if console.run is not None:  # interrupted while writing: the last case is still missing
             files.write(console.run, last=True)
+            console.close()
+            if files.problem():
+                click.echo(f"nnbt: {files.problem()}", err=True)
         raise
     finally:
         console.close()
+    files.complain()
+    return run
 
 
 @cli.command()

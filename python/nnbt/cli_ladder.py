@@ -121,5 +121,6 @@ def ladder(ctx: click.Context, /, **values: Any) -> None:
     lines = [part for line in header_lines(run) for part in wrapped(line, width)]
     click.echo("\n".join(lines) + "\n")
     click.echo(ladder_text(picture, width, ascii_only=not can_draw(sys.stdout)), nl=False)
+    files.complain()
     if run.failed and not values["no_fail"]:
         ctx.exit(EXIT_FAILED)

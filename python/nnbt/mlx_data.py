@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,23 +20,32 @@ SAMPLE = 64
 """Rows and columns of the block that is compared with a reference."""
 
 
-_CPU_STREAMS: list[Any] = []
+class _CpuStreams(threading.local):
+    """CPU streams by the thread that made them: MLX knows them in no other."""
+
+    def __init__(self) -> None:
+        self.streams: list[Any] = []
+
+
+_KEPT = _CpuStreams()
 
 
 class Placement:
     """Where a case runs: one MLX stream a worker on the CPU, the default stream on a GPU.
 
     MLX runs an element-wise operation of a CPU stream on one thread, so rows are split over
-    streams. Streams are kept for the life of the process, since each owns a thread.
+    streams. Streams are kept for the life of the calling thread, since each owns a
+    thread of its own.
     """
 
     def __init__(self, mx: Any, device: str, workers: int, *, own_stream: bool = False) -> None:
         self.mx = mx
         self.device = device
         if device == "cpu":
-            while len(_CPU_STREAMS) < workers:
-                _CPU_STREAMS.append(mx.new_stream(mx.cpu))
-            self.streams = _CPU_STREAMS[:workers]
+            kept = _KEPT.streams
+            while len(kept) < workers:
+                kept.append(mx.new_stream(mx.cpu))
+            self.streams = kept[:workers]
             self.default = mx.default_stream(mx.cpu)
         else:
             # A stream belongs to the thread that made it: other threads need one of their own.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 SCHEMA = 1
 """Moves only when a reader of older files would misread newer ones."""
@@ -176,9 +178,23 @@ def _finite(value: Any) -> Any:
     return value
 
 
+_OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
+_READER_S = 5.0
+"""Seconds that a named pipe is given to find a reader."""
+
+
 def is_stream(path: Path) -> bool:
     """Whether the path names a pipe, a terminal or the like: written once, nothing to rename."""
-    return path.is_relative_to("/dev") or (path.exists() and not path.is_file())
+    return str(path).startswith(_OPEN_FILES) or (path.exists() and not path.is_file())
+
+
+def own_stream(path: Path) -> TextIO | None:
+    """stdout or stderr of this process if the path is a name of theirs: opened anew, it would be
+    written over what is there already."""
+    named = {"stdout": 1, "stderr": 2, "1": 1, "2": 2}.get(path.name)
+    if named is None or not str(path).startswith(_OPEN_FILES):
+        return None
+    return sys.stdout if named == 1 else sys.stderr
 
 
 def write_beside(path: Path, text: str) -> None:
@@ -186,20 +202,21 @@ def write_beside(path: Path, text: str) -> None:
 
     Keeps the mode of a file that is replaced. Raises OSError.
     """
-    stream = {"/dev/stdout": sys.stdout, "/dev/stderr": sys.stderr}.get(str(path))
-    if stream is not None:  # opening it anew would write over what is there already
+    stream = own_stream(path)
+    if stream is not None:
         stream.write(text)
         stream.flush()
         return
     if is_stream(path):
-        path.write_text(text)
+        with os.fdopen(_open_stream(path), "w") as pipe:
+            pipe.write(text)
         return
-    target = path.resolve() if path.is_symlink() else path
+    target = _target(path)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     temporary = Path(name)
     try:
-        with os.fdopen(handle, "w", newline="") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "w", newline="") as file:
+            file.write(text)
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~umask)
@@ -209,22 +226,47 @@ def write_beside(path: Path, text: str) -> None:
         raise
 
 
+def _target(path: Path) -> Path:
+    """The file behind links: it is replaced, and the links stay."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def _open_stream(path: Path) -> int:
+    """A descriptor to write to. Raises OSError (ENXIO) for a pipe that nobody reads."""
+    end = time.monotonic() + _READER_S
+    while True:
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_TRUNC)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            if time.monotonic() > end:
+                raise OSError(error.errno, "nobody reads it") from error
+            time.sleep(0.05)
+        else:
+            os.set_blocking(handle, True)
+            return handle
+
+
 def check_writable(path: Path) -> str | None:
     """None if a file can be written there, else a sentence; leaves no file behind."""
     try:
-        path.lstat()
+        path.stat()
     except FileNotFoundError:
         pass
-    except OSError as error:  # a name that is too long, a file where a folder should be
+    except OSError as error:  # a name that is too long, a file as a folder, links in a circle
         return f"{path} can't be written: {error.strerror}; choose another name."
     if path.is_dir():
         return f"{path} is a folder: name a file in it."
-    if not path.parent.is_dir():
-        return f"{path} can't be written: there is no folder {path.parent}; make it first."
+    if own_stream(path) is not None:
+        return None
+    target = _target(path)
+    if not target.parent.is_dir():
+        return f"{path} can't be written: there is no folder {target.parent}; make it first."
     if is_stream(path):
         return None if os.access(path, os.W_OK) else f"{path} can't be written."
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
         return f"{path} can't be written: {error.strerror}; choose another folder."
     os.close(handle)
