@@ -102,7 +102,7 @@ def _off_slope(e: Evidence) -> str | None:
     if e.slope is None:
         return None
     share = headline_share(e.slope, e.units, e.summary.best_s, e.floor_s or 0.0)
-    disturbed = _short(e) or _neighbour(e) is not None
+    disturbed = _short(e) or _neighbour(e) is not None or _superlinear(e) is not None
     if share is None or share >= HEADLINE_SHARE / (2 if disturbed else 1):
         return None
     return (
@@ -157,7 +157,7 @@ def _wrong(e: Evidence) -> str | None:
     answer = e.answer
     if answer is None:
         return None
-    if answer.exact is False or answer.problem:
+    if answer.exact is False or (answer.problem and answer.error is None):
         return f"The output is wrong ({answer.problem or answer.compared})."
     if answer.error is None:
         return None
@@ -177,7 +177,7 @@ def _wrong(e: Evidence) -> str | None:
             f"One element of the output is off by {answer.worst:.2g} of their RMS where "
             f"{answer.typical:.2g} is usual ({answer.compared})."
         )
-    return None
+    return f"The output is wrong ({answer.problem})." if answer.problem else None
 
 
 def _unchecked(e: Evidence) -> str | None:
@@ -446,7 +446,7 @@ CHECKS: tuple[Check, ...] = (
         "invalid",
         "fastest timed run, less an empty evaluation, over its units of work at the slope's rate",
         f"at least {HEADLINE_SHARE:.2g} where the slope proves the work, half of that where "
-        "neighbours are or could not be seen (on an H200: at least 0.98)",
+        "neighbours are or could not be seen, or longer work is slower (on an H200: at least 0.98)",
         "timed runs that skip what the slope's runs do; the slope alone would look right",
         _off_slope,
     ),

@@ -98,7 +98,7 @@ def headline_share(slope: Slope, units: int, best_s: float, floor_s: float) -> f
 
     None where the slope does not tell the time of a unit: too short, or work that did not double.
     """
-    if not proves_work(slope) or slope.unit_s <= 0:
+    if slope.doubling is None or slope.doubling < DOUBLING[0] or slope.unit_s <= 0:
         return None
     return (best_s - floor_s) / (units * slope.unit_s)
 
