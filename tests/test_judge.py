@@ -148,6 +148,12 @@ def test_the_headline_must_fit_the_slope(
     assert codes_of(slope=slope, readings=readings) == found
 
 
+def test_a_first_unit_that_was_skipped_is_no_mere_slowdown() -> None:
+    """Two K, of which the first spins for a tenth of its time."""
+    slope = fit({1: 1e-3, 2: 20e-3}, 1e-6)
+    assert codes_of(slope=slope) == {"HEADLINE_OFF_SLOPE", "SUPERLINEAR"}
+
+
 @pytest.mark.parametrize(
     ("doubling", "window_s", "found"),
     [
