@@ -330,7 +330,13 @@ def wait_for_rows(path: Path, count: int, process: subprocess.Popen[str]) -> Non
         time.sleep(0.01)
 
 
-def test_ctrl_c_keeps_the_finished_cases(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "code", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_a_signal_keeps_the_finished_cases(
+    sent: signal.Signals, code: int, word: str, tmp_path: Path
+) -> None:
     files = ["--csv", tmp_path / "r.csv", "--json", tmp_path / "r.json"]
     process = subprocess.Popen(
         [COMMAND, "--device", "cpu", "--sizes", "32", "4096", "--runs", "2000", *files],
@@ -343,11 +349,11 @@ def test_ctrl_c_keeps_the_finished_cases(tmp_path: Path) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     wait_for_rows(tmp_path / "r.csv", 1, process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     shown, said = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == code
     # Click ends the line that holds the ^C of the terminal.
-    assert said.strip("\n") == "nnbt: interrupted; the finished cases are kept."
+    assert said.strip("\n") == f"nnbt: {word}; the finished cases are kept."
     assert "bandwidth on cpu" in shown
     document = json.loads((tmp_path / "r.json").read_text())
     validate(document)
@@ -355,6 +361,21 @@ def test_ctrl_c_keeps_the_finished_cases(tmp_path: Path) -> None:
     assert [row["case"]["n"] for row in document["results"]] == [32]
     assert [row["n"] for row in table(tmp_path / "r.csv")] == ["32"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "r.json"]
+
+
+def test_no_data_is_a_warning_of_numpy() -> None:
+    options = ["--op", "add", "--data", "nan", "--dtype", "float32", "--dtype", "bfloat16"]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "nnbt", *QUICK, *options, "--no-fail"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0
+    assert "ERROR" not in done.stdout
+    assert done.stdout.count("✗ INVALID") == 2
 
 
 @pytest.mark.parametrize("same", [False, True])
