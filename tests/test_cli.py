@@ -282,8 +282,9 @@ def test_variables_that_are_missing_or_odd(changes: dict[str, str | None]) -> No
 
 
 def test_an_ascii_stream_gets_ascii() -> None:
-    done = nnbt(*QUICK, PYTHONIOENCODING="ascii")
-    assert done.returncode == 0
+    done = nnbt(*QUICK, "--data", "nan", PYTHONIOENCODING="ascii")
+    assert done.returncode == 1
+    assert "! INVALID" in done.stdout
     assert done.stdout.isascii()
     assert "verdict" in done.stdout
 
@@ -309,6 +310,11 @@ def test_a_terminal_shows_colour_and_nothing_is_cut(width: int) -> None:
     assert "…" not in output
     for heading in ("n", "median ms", "GQOPS", "verdict"):
         assert any(heading in line for line in lines)
+
+
+def test_a_very_narrow_terminal_keeps_the_verdict() -> None:
+    _, output = on_terminal(20, *QUICK, "--data", "nan")
+    assert "✗ INVALID" in ANSI.sub("", output)
 
 
 @pytest.mark.parametrize("changes", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
@@ -361,6 +367,23 @@ def test_a_signal_keeps_the_finished_cases(
     assert [row["case"]["n"] for row in document["results"]] == [32]
     assert [row["n"] for row in table(tmp_path / "r.csv")] == ["32"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "r.json"]
+
+
+@pytest.mark.parametrize("delay_s", [0.08, 0.15, 0.3, 0.6])
+def test_ctrl_c_while_it_starts_is_no_traceback(delay_s: float) -> None:
+    process = subprocess.Popen(
+        [COMMAND, "--device", "cpu", "--sizes", "64", "4096", "--max-seconds", "9"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    time.sleep(delay_s)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    if "site" not in said:  # before this package is reached, Python itself ends with a traceback
+        assert process.returncode in (130, -signal.SIGINT)
+        assert "nnbt/" not in said
 
 
 def test_no_data_is_a_warning_of_numpy() -> None:
