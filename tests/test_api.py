@@ -7,6 +7,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 import nnbt
@@ -41,6 +42,17 @@ def test_any_callable_is_measured_with_the_native_loop() -> None:
     assert samples.stop == "runs"
 
 
+def test_sizes_of_numpy_are_ordinary_numbers(fake_measure: FakeMeasure) -> None:
+    run = nnbt.run("flops", "cpu", sizes=[np.int64(64)], measure=fake_measure)  # type: ignore[list-item]
+    assert '"n": 64' in run.to_json()
+
+
+def test_a_measure_function_with_negative_times_is_an_error() -> None:
+    measure = FakeMeasure(unit_ns=-1_000_000, floor_ns=0)
+    (row,) = nnbt.run("flops", "cpu", sizes=[64], measure=measure).results
+    assert row.status == "ERROR"
+
+
 def test_several_of_each(fake_measure: FakeMeasure) -> None:
     run = nnbt.run(
         ["bandwidth", "flops"],
@@ -68,7 +80,21 @@ def test_zeros_are_compared_with_random_data(fake_measure: FakeMeasure) -> None:
         ({"metric": "latency"}, "--metric"),
         ({"sizes": []}, "--sizes"),
         ({"dtype": "q7"}, "q7"),
-        ({"device": "tpu"}, "--device"),
+        ({"device": "tpu"}, "--device 'tpu': type one of auto cpu"),
+        ({"metric": []}, "metric is empty"),
+        ({"dtype": []}, "dtype is empty"),
+        ({"data": []}, "data is empty"),
+        ({"engine": [5]}, "engine 5 is no name"),
+        ({"metric": 5}, "metric 5 is no list"),
+        ({"sizes": 512}, "sizes 512 is no list: type a list"),
+        ({"sizes": "64"}, "sizes '64' is a string"),
+        ({"sizes": [64.0]}, "sizes 64.0 is no whole number"),
+        ({"sizes": [True]}, "sizes True is no whole number"),
+        ({"runs": "3"}, "runs '3' is no whole number"),
+        ({"runs": 2.5}, "runs 2.5 is no whole number"),
+        ({"max_seconds": "3"}, "max_seconds '3' is no number"),
+        ({"params": {"nope": 3}}, "has no parameter 'nope': type none"),
+        ({"metric": "conv", "params": {"nope": 3}}, "has no parameter 'nope': type one of batch"),
     ],
 )
 def test_what_can_not_be_is_refused_before_anything_is_measured(

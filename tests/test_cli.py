@@ -282,8 +282,9 @@ def test_variables_that_are_missing_or_odd(changes: dict[str, str | None]) -> No
 
 
 def test_an_ascii_stream_gets_ascii() -> None:
-    done = nnbt(*QUICK, PYTHONIOENCODING="ascii")
-    assert done.returncode == 0
+    done = nnbt(*QUICK, "--data", "nan", PYTHONIOENCODING="ascii")
+    assert done.returncode == 1
+    assert "! INVALID" in done.stdout
     assert done.stdout.isascii()
     assert "verdict" in done.stdout
 
@@ -311,6 +312,11 @@ def test_a_terminal_shows_colour_and_nothing_is_cut(width: int) -> None:
         assert any(heading in line for line in lines)
 
 
+def test_a_very_narrow_terminal_keeps_the_verdict() -> None:
+    _, output = on_terminal(20, *QUICK, "--data", "nan")
+    assert "✗ INVALID" in ANSI.sub("", output)
+
+
 @pytest.mark.parametrize("changes", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_a_terminal_that_wants_no_colour_gets_none(changes: dict[str, str]) -> None:
     code, output = on_terminal(80, *QUICK, **changes)
@@ -330,7 +336,13 @@ def wait_for_rows(path: Path, count: int, process: subprocess.Popen[str]) -> Non
         time.sleep(0.01)
 
 
-def test_ctrl_c_keeps_the_finished_cases(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "code", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_a_signal_keeps_the_finished_cases(
+    sent: signal.Signals, code: int, word: str, tmp_path: Path
+) -> None:
     files = ["--csv", tmp_path / "r.csv", "--json", tmp_path / "r.json"]
     process = subprocess.Popen(
         [COMMAND, "--device", "cpu", "--sizes", "32", "4096", "--runs", "2000", *files],
@@ -343,11 +355,11 @@ def test_ctrl_c_keeps_the_finished_cases(tmp_path: Path) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     wait_for_rows(tmp_path / "r.csv", 1, process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     shown, said = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == code
     # Click ends the line that holds the ^C of the terminal.
-    assert said.strip("\n") == "nnbt: interrupted; the finished cases are kept."
+    assert said.strip("\n") == f"nnbt: {word}; the finished cases are kept."
     assert "bandwidth on cpu" in shown
     document = json.loads((tmp_path / "r.json").read_text())
     validate(document)
@@ -355,6 +367,38 @@ def test_ctrl_c_keeps_the_finished_cases(tmp_path: Path) -> None:
     assert [row["case"]["n"] for row in document["results"]] == [32]
     assert [row["n"] for row in table(tmp_path / "r.csv")] == ["32"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "r.json"]
+
+
+@pytest.mark.parametrize("delay_s", [0.08, 0.15, 0.3, 0.6])
+def test_ctrl_c_while_it_starts_is_no_traceback(delay_s: float) -> None:
+    process = subprocess.Popen(
+        [COMMAND, "--device", "cpu", "--sizes", "64", "4096", "--max-seconds", "9"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    time.sleep(delay_s)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    if "site" not in said:  # before this package is reached, Python itself ends with a traceback
+        assert process.returncode in (130, -signal.SIGINT)
+        assert "nnbt/" not in said
+
+
+def test_no_data_is_a_warning_of_numpy() -> None:
+    options = ["--op", "add", "--data", "nan", "--dtype", "float32", "--dtype", "bfloat16"]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "nnbt", *QUICK, *options, "--no-fail"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0
+    assert "ERROR" not in done.stdout
+    assert done.stdout.count("✗ INVALID") == 2
 
 
 @pytest.mark.parametrize("same", [False, True])

@@ -239,3 +239,15 @@ def test_gpus_through_nvml(tmp_path: Path) -> None:
 def test_nvml_that_does_not_start_is_no_gpu(tmp_path: Path) -> None:
     compile_library("int nvmlInit_v2(void) { return 9; }", tmp_path / "libnvidia-ml.so.1")
     assert ask(str(tmp_path)) == [[], None, True]
+
+
+def test_a_limit_of_address_space_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    statm = tmp_path / "statm"
+    statm.write_text("1000 10 10")
+    gib = 2**30
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr("resource.getrlimit", lambda _: (gib, gib))
+    left = gib - 1000 * os.sysconf("SC_PAGE_SIZE") - 2 * 72 * 2**20
+    assert machine._address_space(statm) == left
+    monkeypatch.setattr("resource.getrlimit", lambda _: (-1, -1))
+    assert machine._address_space(statm) is None

@@ -98,6 +98,17 @@ def test_what_can_not_be_is_refused_in_one_sentence(changes: dict[str, object]) 
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("names", ["metrics", "engines", "dtypes", "data"])
+def test_nothing_to_measure_is_refused(names: str) -> None:
+    with pytest.raises(Unsupported, match="needs at least one name"):
+        cases(**{names: ()})
+
+
+def test_an_operation_that_counts_for_nothing_is_said() -> None:
+    made = make_plan(Options(device="cpu", metrics=("flops",), sizes=(64,), op="copy"))
+    assert made.notes == ("flops by mlx has no operation to choose: --op does not count for it",)
+
+
 def test_a_working_set_beyond_free_memory_is_refused_with_the_figures() -> None:
     (case,) = cases(sizes=(20000,))
     with pytest.raises(Unsupported) as refused:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import operator
+from typing import TYPE_CHECKING, Any
 
+from nnbt._native import Unsupported
 from nnbt.plan import Options
 from nnbt.runner import Listener, execute
 
@@ -14,8 +16,49 @@ if TYPE_CHECKING:
     from nnbt.workload import Measure
 
 
-def _several(value: str | Sequence[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
+def _several(name: str, value: str | Sequence[str]) -> tuple[str, ...]:
+    """Names as a tuple. Raises Unsupported for none, or for what is no name."""
+    found = (value,) if isinstance(value, str) else _listed(name, value, "a name or a list of them")
+    if not found:
+        raise Unsupported(f"{name} is empty: type one name or several.")
+    for item in found:
+        if not isinstance(item, str):
+            raise Unsupported(f"{name} {item!r} is no name: type a string.")
+    return found
+
+
+def _listed(name: str, value: Any, wanted: str) -> tuple[Any, ...]:
+    if isinstance(value, str | bytes):
+        raise Unsupported(f"{name} {value!r} is a string: type {wanted}.")
+    try:
+        return tuple(value)
+    except TypeError:
+        raise Unsupported(f"{name} {value!r} is no list: type {wanted}.") from None
+
+
+def _whole(name: str, value: Any) -> int:
+    """An int; NumPy's whole numbers become one. Raises Unsupported for everything else."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError  # noqa: TRY301
+        return operator.index(value)
+    except TypeError:
+        raise Unsupported(f"{name} {value!r} is no whole number: type one such as 8.") from None
+
+
+def _param(name: str, value: Any) -> tuple[int | str, ...]:
+    several = (value,) if isinstance(value, str) or hasattr(value, "__index__") else None
+    found = _listed(name, value, "one value or a list") if several is None else several
+    return tuple(item if isinstance(item, str) else _whole(name, item) for item in found)
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool | str):
+        raise Unsupported(f"max_seconds {value!r} is no number: type one such as 3.0.")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise Unsupported(f"max_seconds {value!r} is no number: type one such as 3.0.") from None
 
 
 def run(
@@ -53,24 +96,25 @@ def run(
     anything is measured; a case that fails later becomes a row with a status and a reason.
     """
     options = Options(
-        metrics=_several(metric),
+        metrics=_several("metric", metric),
         device=device,
-        engines=_several(engine),
-        dtypes=_several(dtype),
-        sizes=None if sizes is None else tuple(sizes),
+        engines=_several("engine", engine),
+        dtypes=_several("dtype", dtype),
+        sizes=None
+        if sizes is None
+        else tuple(
+            _whole("sizes", n) for n in _listed("sizes", sizes, "a list such as sizes=[512]")
+        ),
         ladder_sizes=ladder_sizes,
         op=op,
-        data=_several(data),
+        data=_several("data", data),
         tf32=tf32,
-        graph_steps=graph_steps,
-        warmup=warmup,
-        runs=runs,
-        max_seconds=max_seconds,
-        cpu_workers=cpu_workers,
+        graph_steps=_whole("graph_steps", graph_steps),
+        warmup=_whole("warmup", warmup),
+        runs=None if runs is None else _whole("runs", runs),
+        max_seconds=_seconds(max_seconds),
+        cpu_workers=_whole("cpu_workers", cpu_workers),
         checks=checks,
-        params={
-            name: (value,) if isinstance(value, int | str) else tuple(value)
-            for name, value in (params or {}).items()
-        },
+        params={name: _param(name, value) for name, value in (params or {}).items()},
     )
     return execute(options, measure=measure, listener=listener)

@@ -7,7 +7,9 @@ import errno
 import io
 import os
 import re
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -38,6 +40,15 @@ _NUMBER = re.compile(r"-?\d")
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which keeps the finished cases as Ctrl-C does."""
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise Terminated
 
 
 class _SpreadSizes(click.Group):
@@ -378,7 +389,16 @@ cli.add_command(ladder)
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Entry point of `nnbt`: one sentence and exit code 2 for what was typed wrong."""
-    sys.exit(_run(list(sys.argv[1:] if args is None else args)))
+    before = signal.getsignal(signal.SIGTERM)
+    mine = before is signal.SIG_DFL and threading.current_thread() is threading.main_thread()
+    if mine:
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        code = _run(list(sys.argv[1:] if args is None else args))
+    finally:
+        if mine:
+            signal.signal(signal.SIGTERM, before)
+    sys.exit(code)
 
 
 def _run(args: list[str]) -> int:
@@ -391,7 +411,9 @@ def _run(args: list[str]) -> int:
         if isinstance(error, click.UsageError) and "type " not in sentence.lower():
             sentence = f"{sentence} Type nnbt --help for what there is."
         return _complain(sentence, error.exit_code or EXIT_USAGE)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
+        if isinstance(error, Terminated) or isinstance(error.__cause__, Terminated):
+            return _complain("terminated; the finished cases are kept.", EXIT_TERMINATED)
         return _complain("interrupted; the finished cases are kept.", EXIT_INTERRUPTED)
     except (BrokenPipeError, SystemExit):
         # Nobody reads stdout any more (| head): not an error. Click makes it SystemExit.

@@ -86,7 +86,7 @@ def ladder(ctx: click.Context, /, **values: Any) -> None:
     from nnbt.ladder_text import ladder_csv, ladder_text
     from nnbt.plan import Options
     from nnbt.progress import Console
-    from nnbt.text import can_draw, header_lines, terminal_width, wrapped
+    from nnbt.text import can_draw, header_lines, in_ascii, terminal_width, wrapped
 
     class Climbing(Console):
         """Shows what is going on; the picture is printed at the end."""
@@ -120,7 +120,9 @@ def ladder(ctx: click.Context, /, **values: Any) -> None:
     width = terminal_width(sys.stdout)
     lines = [part for line in header_lines(run) for part in wrapped(line, width)]
     click.echo("\n".join(lines) + "\n")
-    click.echo(ladder_text(picture, width, ascii_only=not can_draw(sys.stdout)), nl=False)
+    draws = can_draw(sys.stdout)
+    text = ladder_text(picture, width, ascii_only=not draws)
+    click.echo(text if draws else in_ascii(text), nl=False)
     files.complain()
     if run.failed and not values["no_fail"]:
         ctx.exit(EXIT_FAILED)

@@ -17,6 +17,8 @@ MIB = 2**20
 Value = float | int | str | None
 
 VERDICT_SYMBOLS = {"VALID": "✓", "SUSPECT": "?", "INVALID": "✗"}
+ASCII_SYMBOLS = {"✓": "+", "✗": "!"}
+"""For streams that can't show the others: replaced by `?`, they would all look SUSPECT."""
 
 
 @dataclass(frozen=True)

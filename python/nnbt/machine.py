@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import platform
+import resource
 import sys
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -81,7 +82,8 @@ def available_memory_bytes() -> int | None:
 def _linux(root: Path = Path("/")) -> Machine:
     memory = _meminfo(root / "proc/meminfo")
     limit, headroom = _cgroup.memory(root)
-    free = [n for n in (memory.get("MemAvailable"), headroom) if n is not None]
+    rooms = (memory.get("MemAvailable"), headroom, _address_space(root / "proc/self/statm"))
+    free = [n for n in rooms if n is not None]
     return _build(
         cpu=_cpu_model(root / "proc/cpuinfo"),
         physical_cpus=_physical_cpus(root / "sys/devices/system/cpu"),
@@ -145,6 +147,25 @@ def _meminfo(path: Path) -> dict[str, int]:
         return {row[0].rstrip(":"): int(row[1]) * 1024 for row in rows}
     except (OSError, ValueError, IndexError):
         return {}
+
+
+_THREAD_SPACE = 72 * 2**20
+"""Address space of a thread: glibc reserves 8 MiB of stack and 64 MiB for small objects."""
+
+
+def _address_space(statm: Path) -> int | None:
+    """Bytes that `ulimit -v` leaves this process, less what its threads will reserve.
+
+    MLX ends the process where an allocation fails on a thread of its own. None without a limit.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return None
+    try:
+        used = int(statm.read_text().split()[0]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        used = 0
+    return max(0, limit - used - (os.cpu_count() or 1) * _THREAD_SPACE)
 
 
 def _cpu_model(path: Path) -> str | None:

@@ -109,6 +109,11 @@ def _check_numbers(options: Options) -> None:
         raise Unsupported("--sizes and --ladder-sizes both name the sizes: type one of them.")
     if options.sizes == ():
         raise Unsupported(f"{option} needs at least one size: type {option} 1024.")
+    known = {name: None for metric in options.metrics for name in METRICS[metric].own}
+    for name in options.params:
+        if name not in known:
+            there = f"type one of {' '.join(known)}" if known else "type none"
+            raise Unsupported(f"{' '.join(options.metrics)} has no parameter {name!r}: {there}.")
     for metric in options.metrics:
         for name, param in METRICS[metric].own.items():
             for named in options.params.get(name, ()):
@@ -141,7 +146,7 @@ def _devices(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if not names:
             raise Unsupported("--device all leaves no device: name one, for example --device cpu.")
         return names, ()
-    name = _one_of("--device", options.device, DEVICES)
+    name = _one_of("--device", options.device, ("auto", *DEVICES))
     if name in options.without:
         raise Unsupported(f"--device {name} and --no-{name} exclude each other: type one of them.")
     return (name,), ()
@@ -242,6 +247,8 @@ def _without_effect(options: Options, bare: Case) -> list[str]:
     notes = []
     if options.sizes and not found.sized:
         notes.append(f"{about} has no matrix: --sizes does not count for it")
+    if options.op is not None and not found.ops:
+        notes.append(f"{about} has no operation to choose: --op does not count for it")
     if options.data != Options.data and found.params is not None:
         notes.append(f"{about} has data of its own: --data does not count for it")
     return notes
@@ -249,6 +256,14 @@ def _without_effect(options: Options, bare: Case) -> list[str]:
 
 def check_options(options: Options) -> tuple[str, ...]:
     """The names of the dtypes. Raises Unsupported with one sentence for what can't be typed."""
+    for option, names in (
+        ("--metric", options.metrics),
+        ("--engine", options.engines),
+        ("--dtype", options.dtypes),
+        ("--data", options.data),
+    ):
+        if not names:
+            raise Unsupported(f"{option} needs at least one name: type {option} and one.")
     for metric in options.metrics:
         _one_of("--metric", metric, METRICS)
     _check_numbers(options)

@@ -289,6 +289,8 @@ class _Runner:
 
     def _once(self, step: Step) -> float:
         samples = self.session.measure(step, warmup=0, runs=1)
+        if samples.samples_ns[0] < 0:
+            raise ValueError(f"The measure function gave a time of {samples.samples_ns[0]} ns")
         return samples.samples_ns[0] * 1e-9
 
     def _time(self, workload: Workload, once: float | None) -> SamplesLike:

@@ -7,7 +7,7 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, Any, TextIO
 
-from nnbt.columns import Column, chosen, shown
+from nnbt.columns import ASCII_SYMBOLS, Column, chosen, shown
 from nnbt.metrics import explained
 
 if TYPE_CHECKING:
@@ -78,7 +78,12 @@ def table_text(rows: Sequence[Result], width: int | None, *, color: bool) -> str
 
     columns = chosen(rows)
     cells = [[shown(column, column.value(row)) for column in columns] for row in rows]
-    keep = _fitting(columns, cells, width, 3 if color else 2)
+    gap = 3 if color else 2
+    keep = _fitting(columns, cells, width, gap)
+    # What always stays may be wider than the terminal, which then breaks the line: nothing is cut.
+    needed = 1 + sum(
+        gap + max(len(columns[i].header), *(len(line[i]) for line in cells)) for i in keep
+    )
     table = Table(box=box.SIMPLE_HEAD if color else None, pad_edge=False, padding=(0, 2, 0, 0))
     for i in keep:
         justify = "left" if columns[i].text else "right"
@@ -88,7 +93,7 @@ def table_text(rows: Sequence[Result], width: int | None, *, color: bool) -> str
         table.add_row(*(Text(line[i], style if columns[i].key == "verdict" else "") for i in keep))
     console = Console(
         file=None,
-        width=max(width or 0, 400 if width is None else 20),
+        width=max(width or 400, needed),
         force_terminal=color,
         no_color=not color,
         highlight=False,
@@ -149,12 +154,17 @@ def use_color(stream: TextIO) -> bool:
 
 
 def can_draw(stream: TextIO) -> bool:
-    """Whether the stream can show bars."""
+    """Whether the stream can show bars and the verdicts' symbols."""
     try:
-        "█▏".encode(stream.encoding or "ascii")
+        "█▏✓✗".encode(stream.encoding or "ascii")
     except (LookupError, UnicodeEncodeError):
         return False
     return True
+
+
+def in_ascii(text: str) -> str:
+    """The text with the verdicts' symbols in ASCII."""
+    return text.translate({ord(symbol): plain for symbol, plain in ASCII_SYMBOLS.items()})
 
 
 def terminal_width(stream: TextIO) -> int | None:
@@ -177,5 +187,6 @@ def print_rows(rows: Sequence[Result], stream: TextIO | None = None) -> None:
     for row in rows:
         groups.setdefault(group_key(row), []).append(row)
     for group in groups.values():
-        stream.write("\n" + table_text(group, terminal_width(stream), color=use_color(stream)))
+        text = table_text(group, terminal_width(stream), color=use_color(stream))
+        stream.write("\n" + (text if can_draw(stream) else in_ascii(text)))
     stream.flush()

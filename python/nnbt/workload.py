@@ -104,8 +104,9 @@ def relative_error(output: NDArray[np.float64], reference: NDArray[np.float64]) 
     def rms(values: NDArray[np.float64]) -> float:
         return float(np.sqrt(np.mean(np.square(np.abs(values)))))
 
-    scale = rms(reference)
-    difference = rms(output - reference)
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN data is a case, not an accident
+        scale = rms(reference)
+        difference = rms(output - reference)
     if scale == 0:
         return 0.0 if difference == 0 else float("inf")
     return difference / scale
@@ -117,8 +118,9 @@ def element_errors(
     """(largest, median) difference of one element over the RMS of the reference."""
     import numpy as np
 
-    scale = float(np.sqrt(np.mean(np.square(np.abs(reference)))))
-    differences = np.abs(output - reference)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = float(np.sqrt(np.mean(np.square(np.abs(reference)))))
+        differences = np.abs(output - reference)
     largest, middle = float(np.max(differences)), float(np.median(differences))
     if scale == 0:
         return (0.0 if largest == 0 else float("inf")), 0.0
@@ -134,10 +136,12 @@ def data_share(values: NDArray[np.generic], *, tiny: float, all_finite: bool) ->
     zero = magnitude == 0
     denormal = (magnitude > 0) & (magnitude < tiny)
     clean = magnitude[finite]
+    with np.errstate(over="ignore"):
+        rms = float(np.sqrt(np.mean(np.square(clean)))) if clean.size else float("nan")
     return DataShare(
         finite=float(np.mean(finite)),
         zero=float(np.mean(zero)),
         denormal=float(np.mean(denormal)),
-        rms=float(np.sqrt(np.mean(np.square(clean)))) if clean.size else float("nan"),
+        rms=rms,
         all_finite=all_finite and bool(finite.all()),
     )
