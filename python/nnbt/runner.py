@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from nnbt.workload import Answer, Measure, SamplesLike, Workload
     from nnbt.workload import Run as Step
 
-CHECK_SHARE = 0.15
+CHECK_SHARE = 0.12
 """Share of a case's own measuring time that its slope may take."""
-SETTLE_SHARE = 0.2
+SETTLE_SHARE = 0.4
 """Share of --max-seconds that timing lasts at least, however narrow the interval is before."""
 _PREDICT_OPS = {"cpu": 2e9, "gpu": 2e13}
 _ROTATION = 8
