@@ -82,7 +82,7 @@ std::string PeakChain::unusable() const {
   static std::mutex mutex;
   static std::map<const ChainCode*, bool> tried;
   if (std::string reason = missing(); !reason.empty()) return reason;
-  const std::lock_guard lock(mutex);
+  const std::scoped_lock lock(mutex);
   const auto [entry, first] = tried.try_emplace(code, true);
   if (first) entry->second = survives(*code);
   if (entry->second) return {};
