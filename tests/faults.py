@@ -421,12 +421,12 @@ def a_clock_that_ticks_every_10_us(patch: pytest.MonkeyPatch, _: object) -> None
 
 @fault("DRIFT")
 def a_step_that_gets_slower(_: object, measure: FakeMeasure) -> None:
-    measure.pattern = [1 + i / 200 for i in range(20)]
+    measure.pattern = [1 + i / 100 for i in range(20)]
 
 
 @fault("DRIFT")
 def a_step_that_gets_faster(_: object, measure: FakeMeasure) -> None:
-    measure.pattern = [1.2 - i / 200 for i in range(20)]
+    measure.pattern = [1.4 - i / 100 for i in range(20)]
 
 
 @fault("WIDE_INTERVAL")

@@ -158,7 +158,7 @@ def test_a_first_unit_that_was_skipped_is_no_mere_slowdown() -> None:
     ("doubling", "window_s", "found"),
     [
         (1.6, 0.05, {"SLOPE_UNCLEAR"}),
-        (1.6, 0.2, {"WORK_NOT_DONE"}),
+        (1.6, 0.6, {"WORK_NOT_DONE"}),
         (1.3, 0.05, {"WORK_NOT_DONE"}),
     ],
 )
