@@ -134,10 +134,10 @@ def test_an_answer_without_a_comparison_is_unchecked() -> None:
     ("factor", "readings", "found"),
     [
         (1.0, {}, set()),
-        (1.4, {}, set()),  # a slope that was disturbed a little
-        (1.6, {}, {"HEADLINE_OFF_SLOPE"}),
-        (1.6, {"steal_time": 0.5}, {"NOISY_NEIGHBOUR"}),
-        (4.0, {"steal_time": 0.5}, {"NOISY_NEIGHBOUR", "HEADLINE_OFF_SLOPE"}),
+        (2.4, {}, set()),  # a slope that was disturbed a little
+        (2.6, {}, {"HEADLINE_OFF_SLOPE"}),
+        (2.6, {"steal_time": 0.5}, {"NOISY_NEIGHBOUR"}),
+        (6.0, {"steal_time": 0.5}, {"NOISY_NEIGHBOUR", "HEADLINE_OFF_SLOPE"}),
         (100.0, {}, {"HEADLINE_OFF_SLOPE"}),
     ],
 )
