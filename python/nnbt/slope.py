@@ -34,7 +34,8 @@ OVERHEAD_FLOORS = 10.0
 0.2 ms, 9 of them.) Work that was merged looks like a constant cost, but is larger."""
 HEADLINE_SHARE = 0.4
 """A timed run that takes less than this share of its units at the slope's rate did not do them.
-(H200, 60 rows: 0.98 at least. Integer kernels on a CPU: 0.5, since larger K hold more temporaries.)"""
+(H200, 60 rows: 0.98 at least; integer kernels on a CPU 0.5, since larger K hold more
+temporaries.)"""
 TWO_POINT_FLOORS = 50.0
 """With two values of K only, no constant cost can be told from work: the unit must outweigh it."""
 
