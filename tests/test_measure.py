@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import mmap
 import os
 import signal
@@ -20,7 +21,7 @@ import nnbt
 from nnbt import _native
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 def nothing() -> None:
@@ -191,38 +192,66 @@ def test_progress_ends_the_measurement_by_raising(make: Callable[[], object]) ->
         raise InterruptedError(f"after {runs}")
 
     with pytest.raises(InterruptedError, match="after "):
-        nnbt.measure(make(), warmup=0, runs=200_000_000, on_progress=stop)
+        nnbt.measure(make(), warmup=0, runs=50_000_000, on_progress=stop)
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Python's own handler: a shell has its background jobs start with Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def counting(count: Iterator[int]) -> Callable[[], object]:
+    return lambda: next(count)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: nothing,
-        lambda: functools.partial(abs, 1),
-        lambda: functools.partial(time.sleep, 0.01),
-        _native.empty_step,
+        counting,
+        lambda count: count.__next__,
+        lambda _: functools.partial(time.sleep, 0.01),
+        lambda _: _native.empty_step(),
     ],
     ids=["python", "builtin", "sleeping", "native"],
 )
-def test_ctrl_c_ends_any_step(make: Callable[[], object]) -> None:
-    # A shell that starts its command in the background has it ignore Ctrl-C.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def test_ctrl_c_ends_any_step(make: Callable[[Iterator[int]], object]) -> None:
+    runs = 50_000_000
+    count = itertools.count()
     killer = f"import os, time; time.sleep(0.2); os.kill({os.getpid()}, {signal.SIGINT:d})"
-    try:
-        with (
-            subprocess.Popen([sys.executable, "-S", "-c", killer]),
-            pytest.raises(KeyboardInterrupt),
-        ):
-            nnbt.measure(make(), warmup=0, runs=200_000_000)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with subprocess.Popen([sys.executable, "-S", "-c", killer]), pytest.raises(KeyboardInterrupt):
+        nnbt.measure(make(count), warmup=0, runs=runs)
+    assert next(count) < runs
 
 
-@pytest.mark.parametrize("make", [lambda: functools.partial(abs, 1), _native.empty_step])
-def test_other_threads_get_their_turn(make: Callable[[], object]) -> None:
-    """The other thread waits for nothing but the GIL, so it ends while the loop is at work."""
-    ended = threading.Event()
-    started = threading.Event()
+@pytest.mark.usefixtures("ctrl_c")
+def test_a_callable_that_keeps_the_gil_leaves_other_threads_their_turn() -> None:
+    """Else the thread would send its signal only when all runs are over."""
+    runs = 50_000_000
+    count = itertools.count()
+    thread = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        nnbt.measure(count.__next__, warmup=0, runs=runs)
+    thread.join()
+    assert next(count) < runs
+
+
+@pytest.fixture
+def no_switching() -> Iterator[None]:
+    """Threads get the GIL only where another one gives it up by itself."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("no_switching")
+def test_a_native_step_runs_without_the_gil() -> None:
+    started, ended = threading.Event(), threading.Event()
 
     def work() -> None:
         started.wait()
@@ -236,7 +265,7 @@ def test_other_threads_get_their_turn(make: Callable[[], object]) -> None:
     thread = threading.Thread(target=work)
     thread.start()
     with pytest.raises(InterruptedError):
-        nnbt.measure(make(), warmup=0, runs=200_000_000, on_progress=see)
+        nnbt.measure(_native.empty_step(), warmup=0, runs=50_000_000, on_progress=see)
     thread.join()
 
 
