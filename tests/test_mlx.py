@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import sys
 import threading
 from importlib.metadata import version
@@ -261,6 +263,31 @@ def test_platform_without_mlx(monkeypatch: pytest.MonkeyPatch, here: tuple[str, 
     _mlx._import.cache_clear()
     with pytest.raises(Unsupported, match=f"MLX does not run on {here[0]} {here[1]}: use Linux"):
         _mlx.core()
+
+
+def test_ctrl_c_waits_until_mlx_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within the load it became "MLX can't be loaded: pip install --force-reinstall ..."."""
+    loaded = []
+
+    def interrupted(name: str) -> object:
+        os.kill(os.getpid(), signal.SIGINT)
+        loaded.append(name)
+        return sys
+
+    _mlx.core()
+    monkeypatch.delitem(sys.modules, "mlx.core")
+    monkeypatch.setattr(_mlx, "importlib", type("Loader", (), {"import_module": interrupted}))
+    monkeypatch.setattr(_mlx, "_checked", lambda module: module)
+    _mlx._import.cache_clear()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _mlx.core()
+    finally:
+        signal.signal(signal.SIGINT, before)
+        _mlx._import.cache_clear()
+    assert loaded == ["mlx.core"]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 @linux

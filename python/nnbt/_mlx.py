@@ -6,10 +6,12 @@ this package carries is loaded first: the loader then takes it for MLX's own, by
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import os
 import platform
+import signal
 import struct
 import sys
 import threading
@@ -23,6 +25,7 @@ from nnbt._native import Unsupported
 from nnbt._nvidia import DriverState, nvidia_driver
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
 
 __all__ = [
@@ -117,11 +120,24 @@ def _import() -> ModuleType:
         else:
             _prepare_cpu(mlx)
     try:
-        return _checked(importlib.import_module("mlx.core"))
+        with _signals_later():
+            module = importlib.import_module("mlx.core")
+        return _checked(module)
     except ImportError as error:
         raise Unsupported(
             f"MLX {mlx.version} can't be loaded ({error}): {_REINSTALL} {_requirement('mlx')}"
         ) from error
+
+
+@contextlib.contextmanager
+def _signals_later() -> Iterator[None]:
+    """Keeps Ctrl-C and SIGTERM waiting: within the load of MLX's extension, an exception from a
+    handler becomes an ImportError that blames the installation, or aborts the process."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _checked(module: ModuleType) -> ModuleType:
