@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fake_measure import FLOOR, STEADY, units_of
-from nnbt import _native, mlx_bandwidth, mlx_flops, runner
+from nnbt import _native, case_runner, mlx_bandwidth, mlx_flops, runner
 from nnbt.evidence import Ceiling
 from nnbt.mlx_bandwidth import OPS
 from nnbt.mlx_data import Data, sample_indices
@@ -449,7 +449,7 @@ def three_runs(_: object, __: object) -> dict[str, Any]:
 
 def with_peak(patch: pytest.MonkeyPatch, rate: float) -> None:
     """A pretend device with this peak; a product of 64 x 64 takes 1.02 ms: 514 MFLOP/s."""
-    patch.setattr(runner, "published_ceiling", lambda *_: Ceiling(rate, "a pretend device"))
+    patch.setattr(case_runner, "published_ceiling", lambda *_: Ceiling(rate, "a pretend device"))
 
 
 @fault("ABOVE_CEILING", metric="flops", sizes=[64])

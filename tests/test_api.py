@@ -13,7 +13,7 @@ import pytest
 import nnbt
 from fake_measure import FakeMeasure
 from nnbt import mlx_flops
-from nnbt.runner import Listener
+from nnbt.case_runner import Listener
 
 if TYPE_CHECKING:
     from nnbt.plan import Plan

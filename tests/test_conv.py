@@ -280,9 +280,9 @@ def test_lengths_add_up_to_the_layers_asked_for(enqueue, k, lengths):
 
 def test_a_long_run_is_predicted_from_a_small_chain(monkeypatch):
     announced = []
-    monkeypatch.setattr("nnbt.runner._PREDICT_OPS", {"cpu": 1e5, "gpu": 1e5})
+    monkeypatch.setattr("nnbt.case_runner._PREDICT_OPS", {"cpu": 1e5, "gpu": 1e5})
 
-    class Listener(nnbt.runner.Listener):
+    class Listener(nnbt.case_runner.Listener):
         def once(self, case, expected_s):
             announced.append((case, expected_s))
 

@@ -14,7 +14,8 @@ import nnbt
 from fake_measure import FakeMeasure
 from faults import FAULTS, Fault
 from nnbt import runner
-from nnbt.checks import CHECKS, modes, rank_correlation
+from nnbt.checks import CHECKS
+from nnbt.checks.timing import modes, rank_correlation
 from nnbt.evidence import Ceiling, Evidence, effective_bits, expected_bits
 from nnbt.judge import judge
 from nnbt.result import Case

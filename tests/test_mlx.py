@@ -8,6 +8,8 @@ import shutil
 import signal
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 
@@ -265,12 +267,19 @@ def test_platform_without_mlx(monkeypatch: pytest.MonkeyPatch, here: tuple[str, 
         _mlx.core()
 
 
-def test_ctrl_c_waits_until_mlx_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within the load it became "MLX can't be loaded: pip install --force-reinstall ..."."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_wait_until_mlx_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Within the load it became "MLX can't be loaded: pip install --force-reinstall ...".
+
+    The other thread takes the signal where this one blocks it, as threads of OpenBLAS do.
+    """
     loaded = []
 
     def interrupted(name: str) -> object:
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
+        time.sleep(0.05)
         loaded.append(name)
         return sys
 
@@ -279,15 +288,35 @@ def test_ctrl_c_waits_until_mlx_is_loaded(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(_mlx, "importlib", type("Loader", (), {"import_module": interrupted}))
     monkeypatch.setattr(_mlx, "_checked", lambda module: module)
     _mlx._import.cache_clear()
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    before = signal.signal(number, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
             _mlx.core()
+        assert signal.getsignal(number) is signal.default_int_handler
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)
         _mlx._import.cache_clear()
+        done.set()
+        other.join()
     assert loaded == ["mlx.core"]
-    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_mlx_loads_outside_the_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python sets no signal handlers there."""
+    _mlx.core()
+    monkeypatch.delitem(sys.modules, "mlx.core")
+    loader = type("Loader", (), {"import_module": {"mlx.core": sys}.get})
+    monkeypatch.setattr(_mlx, "importlib", loader)
+    monkeypatch.setattr(_mlx, "_checked", lambda module: module)
+    _mlx._import.cache_clear()
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(_mlx.core).result() is sys
+    finally:
+        _mlx._import.cache_clear()
 
 
 @linux

@@ -132,12 +132,27 @@ def _import() -> ModuleType:
 @contextlib.contextmanager
 def _signals_later() -> Iterator[None]:
     """Keeps Ctrl-C and SIGTERM waiting: within the load of MLX's extension, an exception from a
-    handler becomes an ImportError that blames the installation, or aborts the process."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    handler becomes an ImportError that blames the installation, or aborts the process.
+
+    Blocking the signals in this thread is not enough: the kernel then picks another one (OpenBLAS
+    starts some), and Python still runs the handler here.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # handlers run in the main thread only
+        return
+    came: list[int] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # None: set by native code, which Python could not put back.
+    kept = {number: handler for number, handler in before.items() if handler is not None}
+    for number in kept:
+        signal.signal(number, lambda got, _frame: came.append(got))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+        for missed in came:
+            signal.raise_signal(missed)
 
 
 def _checked(module: ModuleType) -> ModuleType:

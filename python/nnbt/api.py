@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from nnbt._native import Unsupported
 from nnbt.plan import Options
-from nnbt.runner import Listener, execute
+from nnbt.runner import execute
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from nnbt.case_runner import Listener
     from nnbt.result import Run
     from nnbt.workload import Measure
 

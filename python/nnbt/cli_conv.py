@@ -18,6 +18,7 @@ from nnbt.cli_options import (
     Number,
     with_options,
 )
+from nnbt.cli_run import EXIT_FAILED, Files, measure_and_print
 
 if TYPE_CHECKING:
     from nnbt.plan import Options
@@ -124,8 +125,6 @@ def conv(ctx: click.Context, /, **values: Any) -> None:
 
     Without options: 20 layers of 3 x 3 kernels, 128 channels, images of 256 x 256.
     """
-    from nnbt.cli import EXIT_FAILED, Files, measure_and_print
-
     files = Files(values["csv_path"], values["json_path"])
     run = measure_and_print(options_of(values), files)
     if run.failed and not values["no_fail"]:

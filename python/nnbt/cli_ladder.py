@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nnbt.cli_options import COUNT, CSV, JSON, NO_FAIL, TF32, WARMUP, Number, with_options
+from nnbt.cli_run import EXIT_FAILED, Files
 
 if TYPE_CHECKING:
     from nnbt.ladder import Ladder
@@ -81,7 +82,6 @@ def ladder(ctx: click.Context, /, **values: Any) -> None:
     One rung each: published peak, clock-derived peak, native kernel, vendor library, MLX eager,
     MLX compiled; below them what explains large losses and what can be done about them.
     """
-    from nnbt.cli import EXIT_FAILED, Files
     from nnbt.ladder_run import climb
     from nnbt.ladder_text import ladder_csv, ladder_text
     from nnbt.plan import Options

@@ -28,8 +28,8 @@ from nnbt.runner import execute, now
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nnbt.case_runner import Listener
     from nnbt.plan import Options
-    from nnbt.runner import Listener
     from nnbt.workload import Measure
 
 _BLAS_TYPES = ("float32", "float64", "complex64")

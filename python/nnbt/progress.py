@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
-from nnbt.runner import Listener
+from nnbt.case_runner import Listener
 from nnbt.text import group_key, header_lines, print_rows, terminal_width, wrapped
 
 if TYPE_CHECKING:
