@@ -179,6 +179,26 @@ def test_a_headline_off_the_slope_is_measured_on() -> None:
     assert headline_share(found, 1, 1e-3, FLOOR) == pytest.approx(0.98)
 
 
+def test_the_fastest_of_many_runs_is_no_point_of_the_line() -> None:
+    machine = FakeMachine(lambda k: 1e-3 * k)
+    found, _ = measure_slope(
+        machine.workload(), machine.once, unit_s=1e-3, floor_s=FLOOR, budget_s=1.0, best_s=5e-4
+    )
+    assert found is not None
+    assert found.seconds == line(0.0, 1e-3, 1, 2, 4, 8)
+
+
+def test_long_work_is_tried_again_three_times_before_it_is_called_undone() -> None:
+    """A second was one try of 2 units of 0.5 s, and a compiler beside it was enough."""
+    disturbed = iter([1.0, 1.0, 1.9, 1.0, 1.9, 1.0, 1.9, 1.0])
+    machine = FakeMachine(lambda k: 0.5 * k * next(disturbed, 1.0))
+    found, _ = measure_slope(
+        machine.workload(2), machine.once, unit_s=0.5, floor_s=FLOOR, budget_s=3.5
+    )
+    assert found is not None
+    assert proves_work(found) is True
+
+
 def test_a_headline_is_not_set_against_a_slope_that_proves_nothing() -> None:
     hidden = fit(line(FLOOR, 1e-7, 1, 2, 4, 8), FLOOR)
     merged = fit(line(1e-3, 0.0, 1, 2, 4, 8), FLOOR)
