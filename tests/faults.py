@@ -18,6 +18,7 @@ import pytest
 from fake_measure import FLOOR, STEADY, FakeSamples, units_of
 from nnbt import _native, case_runner, mlx_bandwidth, mlx_flops, runner
 from nnbt.evidence import Ceiling
+from nnbt.machine import machine
 from nnbt.mlx_bandwidth import OPS
 from nnbt.mlx_data import Data, sample_indices
 
@@ -481,6 +482,20 @@ def a_host_that_steals_time(_: object, measure: FakeMeasure) -> None:
 def other_processes(_: object, measure: FakeMeasure) -> None:
     window_s = measure.window_ns * 1e-9
     measure.readings = {"other_cpu_time": 0.9 * window_s, "involuntary_switches": 200 * window_s}
+
+
+@fault("NOISY_NEIGHBOUR")
+def a_process_that_has_the_other_processor(patch: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
+    """Seen beside a compiler: 0.9 of two processors gone, 10 interruptions a second."""
+    here = replace(machine(), logical_cpus=2)
+    patch.setattr(case_runner, "machine", lambda: here)
+    window_s = measure.window_ns * 1e-9
+    measure.readings = {
+        "other_cpu_time": 0.9 * window_s,
+        "involuntary_switches": 10 * window_s,
+        "user_time": 0.9 * window_s,
+        "system_time": 0.15 * window_s,
+    }
 
 
 @fault("SLOPE_UNCLEAR", metric="flops")

@@ -13,7 +13,7 @@ from nnbt.ceilings import published_ceiling
 from nnbt.dtypes import dtype
 from nnbt.evidence import Evidence, effective_bits
 from nnbt.judge import judge
-from nnbt.machine import GpuState, gpu_state, gpus
+from nnbt.machine import GpuState, gpu_state, gpus, machine
 from nnbt.metrics import METRICS, cell, sizes_of
 from nnbt.plan import RANDOM_DATA, Options, Plan
 from nnbt.result import Case, Result, Run
@@ -259,6 +259,7 @@ class _Runner:
             clock_resolution_ns=self.session.clock_resolution_ns,
             cache_bytes=self.session.cache_bytes,
             resident_bytes=workload.resident_bytes or sizes["unit_bytes"] * workload.largest_k,
+            processors=machine().logical_cpus,
             readings=readings,
             ceiling=ceiling,
         )

@@ -50,6 +50,7 @@ class Evidence:
     clock_resolution_ns: int = 1
     cache_bytes: int | None = None
     resident_bytes: int = 0
+    processors: int | None = None
     readings: Mapping[str, float] = field(default_factory=dict)
     ceiling: Ceiling | None = None
     details: Mapping[str, Any] = field(default_factory=dict)

@@ -32,6 +32,7 @@ OVERLAP_LEAST = 0.9
 STEAL_SHARE = 0.10
 OTHER_SHARE = 0.25
 SWITCHES_PER_SECOND = 20
+BUSY_SHARE = 0.95
 NOISE_SECONDS = 0.5
 """In shorter windows the ticks (10 ms a processor) that time is counted in look like neighbours:
 11 % of rows of 0.15 s on an idle host."""
@@ -163,16 +164,22 @@ def two_modes(e: Evidence) -> str | None:
 def noisy_neighbour(e: Evidence) -> str | None:
     if e.window_s < NOISE_SECONDS or e.case.device == "gpu":
         return None
-    steal = e.readings.get("steal_time", 0.0) / e.window_s
-    other = e.readings.get("other_cpu_time", 0.0) / e.window_s
-    switches = e.readings.get("involuntary_switches", 0.0) / e.window_s
+
+    def each_second(name: str) -> float:
+        return e.readings.get(name, 0.0) / e.window_s
+
+    steal, other = each_second("steal_time"), each_second("other_cpu_time")
     if steal > STEAL_SHARE:
         return f"The host gave {steal:.0%} of a processor's time to other guests meanwhile."
-    if other > OTHER_SHARE and switches > SWITCHES_PER_SECOND:
-        return (
-            f"Other processes used {other:.0%} of a processor meanwhile and interrupted this one "
-            f"{switches:.0f} times a second."
-        )
+    if other <= OTHER_SHARE:
+        return None
+    switches = each_second("involuntary_switches")
+    used = f"Other processes used {other:.0%} of a processor meanwhile"
+    if switches > SWITCHES_PER_SECOND:
+        return f"{used} and interrupted this one {switches:.0f} times a second."
+    own = each_second("user_time") + each_second("system_time")
+    if e.processors is not None and own + other > BUSY_SHARE * e.processors:
+        return f"{used}, when all {e.processors} were busy."
     return None
 
 
