@@ -226,8 +226,8 @@ CHECKS: tuple[Check, ...] = (
         "suspect",
         "steal time, processor time of this and other processes, involuntary context switches",
         f"steal at most {timing.STEAL_SHARE:.0%}, others at most {timing.OTHER_SHARE:.0%} of a "
-        f"processor; for others, {timing.SWITCHES_PER_SECOND} involuntary switches a second at most "
-        f"and {1 - timing.BUSY_SHARE:.0%} of all processors idle will do",
+        f"processor; or, for others, {timing.SWITCHES_PER_SECOND} involuntary switches a second at "
+        f"most and {1 - timing.BUSY_SHARE:.0%} of all processors idle",
         "other guests or processes take turns with the benchmark",
         timing.noisy_neighbour,
     ),
