@@ -104,8 +104,8 @@ def main() -> None:
                 rows += done.results
             load, minutes = os.getloadavg()[0], (time.monotonic() - started) / 60
             print(f"repeat {repeat + 1}: {minutes:.1f} min, load {load:.1f}", flush=True)
-    if options.json:
-        options.json.write_text(json.dumps([row.as_dict() for row in rows], default=str))
+            if options.json:
+                options.json.write_text(json.dumps([row.as_dict() for row in rows], default=str))
     report(rows)
 
 
