@@ -2,20 +2,19 @@
 enable_language(OBJCXX)
 set(CMAKE_OBJCXX_STANDARD 20)
 set(CMAKE_OBJCXX_STANDARD_REQUIRED ON)
-file(GLOB objc_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/objc/*.mm)
+file(GLOB objc_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/objc/*.mm
+  ${PROJECT_SOURCE_DIR}/objc/macos/*.mm)
 target_sources(nnbt_core PRIVATE ${objc_sources})
+target_include_directories(nnbt_core PRIVATE ${PROJECT_SOURCE_DIR}/objc)
 set(objc_options -fobjc-arc -Wall -Wextra -Wshadow -Wconversion -Wundeclared-selector
   -Wobjc-method-access -Wunguarded-availability-new)
 target_compile_options(nnbt_core PRIVATE "$<$<COMPILE_LANGUAGE:OBJCXX>:${objc_options}>")
-foreach(framework Foundation CoreFoundation Metal MetalPerformanceShaders
-    MetalPerformanceShadersGraph)
+foreach(framework Foundation CoreFoundation IOKit IOSurface Metal MetalPerformanceShaders
+    MetalPerformanceShadersGraph Security)
   target_link_libraries(nnbt_core PUBLIC "-framework ${framework}")
 endforeach()
 target_link_libraries(nnbt_core PUBLIC objc)
 
-# Variants that can abort the process run in a process of their own.
-add_executable(nnbt_helper objc/helper/main.cpp objc/helper/request.mm)
-target_include_directories(nnbt_helper PRIVATE objc)
-target_compile_options(nnbt_helper PRIVATE "$<$<COMPILE_LANGUAGE:OBJCXX>:${objc_options}>")
-target_link_libraries(nnbt_helper PRIVATE nnbt_core)
+include(cmake/helper.cmake)
+nnbt_add_helper(nnbt_helper "${objc_options}")
 install(TARGETS nnbt_helper RUNTIME DESTINATION nnbt)

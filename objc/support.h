@@ -36,14 +36,15 @@ inline Failure unsupported(std::string sentence) { return {std::move(sentence), 
 // Runs `body` (returns a Failure) in an autorelease pool of its own. C++ exceptions are thrown only
 // after the pool and the handler are left: neither is unwound by them on every runtime.
 template <typename Body>
-void guarded(const char* _Nonnull action, Body&& body) {
+void guarded(const char* _Nonnull action, Body&& body,
+             const char* _Nonnull framework = "MPSGraph") {
   Failure failure;
   @autoreleasepool {
     @try {
       failure = body();
     } @catch (NSException* exception) {
-      failure.sentence = std::string("MPSGraph raised ") + to_string(exception.name) + " while " +
-                         action + ": " + to_string(exception.reason);
+      failure.sentence = std::string(framework) + " raised " + to_string(exception.name) +
+                         " while " + action + ": " + to_string(exception.reason);
     }
   }
   if (failure.sentence.empty()) return;

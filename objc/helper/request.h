@@ -1,6 +1,7 @@
 // A request to the helper process: one JSON object on standard input.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "conv.h"
@@ -8,16 +9,21 @@
 
 namespace nnbt {
 
+enum class HelperOp : std::uint8_t { kMeasure, kSelftest, kInfo };
+
 struct HelperRequest {
+  HelperOp op = HelperOp::kMeasure;
   ConvSpec spec;
   MeasureOptions measure;
   std::string package;       // load this instead of building
   std::string save_package;  // and save to this
   bool placement = true;
+  bool pmu = false;  // replay on the ANE with counters
+  std::int64_t pmu_windows = 5;
 };
 
-// Throws std::invalid_argument for text that isn't a request. Unknown keys are refused: a misspelt
-// one would silently measure something else.
+// Throws std::invalid_argument for text that isn't a request, or one that contradicts itself. Unknown
+// keys are refused: a misspelt one would silently measure something else.
 HelperRequest parse_request(const std::string& json);
 
 }  // namespace nnbt

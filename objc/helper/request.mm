@@ -5,6 +5,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "ane_replay.h"
 #include "conv_names.h"
 #import "support.h"
 
@@ -75,6 +76,18 @@ Setter choice(const Names& names, Enum ConvSpec::* field) {
   return [&names, field](HelperRequest& r, const Value& v) { r.spec.*field = names.value(v.text); };
 }
 
+Setter seconds(double MeasureOptions::* field) {
+  return [field](HelperRequest& r, const Value& v) { r.measure.*field = v.number; };
+}
+Setter flag(bool HelperRequest::* field) {
+  return [field](HelperRequest& r, const Value& v) { r.*field = v.number != 0; };
+}
+
+constexpr ConvNames<HelperOp, 3> kOpNames{"op",
+                                          {{{"measure", HelperOp::kMeasure},
+                                            {"selftest", HelperOp::kSelftest},
+                                            {"info", HelperOp::kInfo}}}};
+
 // One row per key: whether it's text, and where it goes.
 struct Key {
   bool is_text;
@@ -82,6 +95,7 @@ struct Key {
 };
 const std::map<std::string, Key>& keys() {
   static const std::map<std::string, Key> table{
+      {"op", {true, [](HelperRequest& r, const Value& v) { r.op = kOpNames.value(v.text); }}},
       {"variant", {true, choice(kVariantNames, &ConvSpec::variant)}},
       {"device", {true, choice(kDeviceNames, &ConvSpec::device)}},
       {"fill", {true, choice(kFillNames, &ConvSpec::fill)}},
@@ -99,8 +113,9 @@ const std::map<std::string, Key>& keys() {
       {"runs", {false, count(&MeasureOptions::runs)}},
       {"min_runs", {false, count(&MeasureOptions::min_runs)}},
       {"max_runs", {false, count(&MeasureOptions::max_runs)}},
-      {"budget_s",
-       {false, [](HelperRequest& r, const Value& v) { r.measure.budget_s = v.number; }}},
+      {"budget_s", {false, seconds(&MeasureOptions::budget_s)}},
+      {"min_window_s", {false, seconds(&MeasureOptions::min_window_s)}},
+      {"relative_interval", {false, seconds(&MeasureOptions::relative_interval)}},
       {"shared_weights",
        {false, [](HelperRequest& r, const Value& v) { r.spec.shared_weights = v.number != 0; }}},
       {"optimization_level",
@@ -111,7 +126,10 @@ const std::map<std::string, Key>& keys() {
       {"seed",
        {false, [](HelperRequest& r,
                   const Value& v) { r.spec.seed = static_cast<std::uint64_t>(whole(v.number)); }}},
-      {"placement", {false, [](HelperRequest& r, const Value& v) { r.placement = v.number != 0; }}},
+      {"placement", {false, flag(&HelperRequest::placement)}},
+      {"pmu", {false, flag(&HelperRequest::pmu)}},
+      {"pmu_windows",
+       {false, [](HelperRequest& r, const Value& v) { r.pmu_windows = whole(v.number); }}},
   };
   return table;
 }
@@ -130,6 +148,13 @@ HelperRequest parse_request(const std::string& json) {
       throw std::invalid_argument(name + (value.is_text ? " must be a number" : " must be text"));
     }
     key->second.set(request, value);
+  }
+  if (request.pmu && request.spec.device != ConvDevice::kAne) {
+    throw std::invalid_argument("pmu needs the device ane: the counters are the Neural Engine's");
+  }
+  if (request.pmu_windows < ane::kMinWindows) {
+    throw std::invalid_argument("pmu_windows must be at least " +
+                                std::to_string(ane::kMinWindows));
   }
   return request;
 }

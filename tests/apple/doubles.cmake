@@ -26,30 +26,40 @@ set(with_arc ${gnustep} -fobjc-runtime=objfw-0.8 -fobjc-arc -fobjc-arc-exception
 # Doubles can't be ARC: classes may be implemented in GCC's own ABI only.
 add_library(apple_doubles OBJECT ${here}/doubles/metal.mm ${here}/doubles/mpsgraph.mm
   ${here}/doubles/executable.mm ${here}/doubles/graph_state.cpp ${here}/doubles/package_files.cpp
-  ${here}/doubles/sysctl.cpp ${here}/linux/runtime.m)
+  ${here}/doubles/sysctl.cpp ${here}/doubles/registry.mm ${here}/doubles/surface.mm
+  ${here}/doubles/ane_script.cpp ${here}/linux/runtime.m)
+add_library(ane_doubles OBJECT ${here}/doubles/ane.mm)
 target_include_directories(apple_doubles PRIVATE ${here}/linux/system)
 target_include_directories(nnbt_core PRIVATE ${here}/linux/system)
-target_compile_options(apple_doubles PRIVATE
-  "$<$<COMPILE_LANGUAGE:OBJC,OBJCXX>:${gnustep};-fobjc-runtime=gcc;-Wno-everything>")
+foreach(doubles apple_doubles ane_doubles)
+  target_compile_options(${doubles} PRIVATE
+    "$<$<COMPILE_LANGUAGE:OBJC,OBJCXX>:${gnustep};-fobjc-runtime=gcc;-Wno-everything>")
+endforeach()
+target_include_directories(ane_doubles PRIVATE ${here}/linux/system)
 # _Float16 and the hidden symbols need the same compiler for the C++ part.
 set_source_files_properties(${here}/doubles/graph_state.cpp ${here}/doubles/package_files.cpp
-  ${here}/doubles/sysctl.cpp PROPERTIES LANGUAGE OBJCXX COMPILE_OPTIONS "-xc++;-std=c++20")
+  ${here}/doubles/sysctl.cpp ${here}/doubles/ane_script.cpp
+  PROPERTIES LANGUAGE OBJCXX COMPILE_OPTIONS "-xc++;-std=c++20")
 
-file(GLOB objc_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/objc/*.mm)
+file(GLOB objc_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/objc/*.mm
+  ${PROJECT_SOURCE_DIR}/objc/macos/*.mm)
 target_sources(nnbt_core PRIVATE ${objc_sources})
+target_include_directories(nnbt_core PRIVATE ${PROJECT_SOURCE_DIR}/objc)
 target_compile_options(nnbt_core PRIVATE "$<$<COMPILE_LANGUAGE:OBJCXX>:${with_arc}>")
 target_link_libraries(nnbt_core PUBLIC -L${gcc_dir} gnustep-base objc)
 
 if(TARGET _native)
   target_sources(_native PRIVATE $<TARGET_OBJECTS:apple_doubles>)
 endif()
-add_executable(nnbt_helper objc/helper/main.cpp objc/helper/request.mm
-  $<TARGET_OBJECTS:apple_doubles>)
-target_include_directories(nnbt_helper PRIVATE ${PROJECT_SOURCE_DIR}/objc)
-target_compile_options(nnbt_helper PRIVATE "$<$<COMPILE_LANGUAGE:OBJCXX>:${with_arc}>")
-target_link_libraries(nnbt_helper PRIVATE nnbt_core)
+include(cmake/helper.cmake)
+nnbt_add_helper(nnbt_helper "${with_arc}" $<TARGET_OBJECTS:apple_doubles>
+  $<TARGET_OBJECTS:ane_doubles>)
+# dlsym finds the double of a C function that the system's library has.
+set_target_properties(nnbt_helper PROPERTIES ENABLE_EXPORTS ON)
+# A system whose AppleNeuralEngine framework has none of the classes.
+nnbt_add_helper(nnbt_helper_without_ane "${with_arc}" $<TARGET_OBJECTS:apple_doubles>)
 
 add_executable(nnbt_doubles_driver ${here}/driver.cpp objc/ios/rows.cpp objc/swift/nnbt_conv.cpp
-  $<TARGET_OBJECTS:apple_doubles>)
+  $<TARGET_OBJECTS:apple_doubles> $<TARGET_OBJECTS:ane_doubles>)
 target_include_directories(nnbt_doubles_driver PRIVATE ${PROJECT_SOURCE_DIR}/objc)
 target_link_libraries(nnbt_doubles_driver PRIVATE nnbt_core)

@@ -41,9 +41,10 @@ void abort_like_mpsgraph(const Compiled& compiled) {
 }
 
 MPSGraphExecutable* executable_of(Compiled compiled) {
-  compiled.archive = make_archive(compiled.on_ane);
+  compiled.archive = make_archive(compiled);
   MPSGraphExecutable* executable = [[MPSGraphExecutable alloc] init];
   executable->sim = new Compiled(std::move(compiled));
+  count_executables(1);
   return executable;
 }
 
@@ -160,11 +161,13 @@ void finish(const Compiled& compiled, MPSGraphExecutableExecutionDescriptor* des
     return nil;
   }
   sim = new Compiled(std::move(compiled));
+  count_executables(1);
   return self;
 }
 - (void)dealloc {
   auto* compiled = static_cast<Compiled*>(sim);
   if (compiled != nullptr && !compiled->archive.empty()) remove_archive(compiled->archive);
+  if (compiled != nullptr) count_executables(-1);
   delete compiled;
   [super dealloc];
 }
@@ -205,7 +208,7 @@ void finish(const Compiled& compiled, MPSGraphExecutableExecutionDescriptor* des
   if (fault("run_exception")) refuse("told to raise");
   abort_like_mpsgraph(compiled);
   if (fault("abort")) std::abort();
-  if (compiled.archive.empty()) compiled.archive = make_archive(compiled.on_ane);
+  if (compiled.archive.empty()) compiled.archive = make_archive(compiled);
   if (fault("kill")) kill(getpid(), SIGKILL);
   if (fault("print")) printf("a framework prints this\n"), fflush(stdout);
   compute(compiled, [inputs objectAtIndex:0], [results objectAtIndex:0]);

@@ -42,18 +42,22 @@ std::string manifest(bool on_ane) {
 
 }  // namespace
 
-std::string make_archive(bool on_ane) {
+std::string make_archive(const Compiled& compiled) {
   static int number = 0;
   const fs::path directory =
       fs::temp_directory_path() / "com.apple.MetalPerformanceShadersGraph" /
       ("mpsgraph-" + std::to_string(getpid()) + "-" + std::to_string(number++));
   fs::create_directories(directory);
-  const int regions = !on_ane || fault("no_region") ? 0 : fault("two_regions") ? 2 : 1;
+  const int regions = !compiled.on_ane || fault("no_region") ? 0 : fault("two_regions") ? 2 : 1;
+  if (regions > 0) saved_graphs().push_back(compiled.graph);
+  const std::string index = std::to_string(saved_graphs().size() - 1);
   for (int region = 0; region < regions; ++region) {
     const std::string key = "main_ANE_region_0_" + std::to_string(region);
-    write(directory / (key + ".bc.mlir"), "region");
+    write(directory / (key + ".bc.mlir"), index);
     write(directory / (key + ".bc.weights"), "weights");
-    write(directory / ("compiler_options_" + key + ".plist"), "<plist><dict/></plist>");
+    if (fault("no_options")) continue;
+    write(directory / ("compiler_options_" + key + ".plist"),
+          "<plist><dict><key>h16c</key><dict/></dict></plist>");
   }
   return directory.string();
 }
@@ -83,7 +87,16 @@ void write_package(const Compiled& compiled, const std::string& directory) {
 }
 
 Graph read_package(const std::string& directory) {
-  std::ifstream file(fs::path(directory) / "original_model_0.mpsgraph");
+  return read_region((fs::path(directory) / "original_model_0.mpsgraph").string());
+}
+
+long count_executables(long change) {
+  static long alive = 0;
+  return alive += change;
+}
+
+Graph read_region(const std::string& path) {
+  std::ifstream file(path);
   std::size_t index = 0;
   if (!(file >> index) || index >= saved_graphs().size()) return {};
   return saved_graphs()[index];

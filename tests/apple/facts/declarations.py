@@ -156,7 +156,8 @@ def _declarations(node: dict[str, Any]) -> Iterator[Declaration]:
 
 def stub_declarations(clang: Sequence[str], frameworks: Sequence[str]) -> list[Declaration]:
     """Every declaration of the stub headers; `clang` is the command with the target's flags."""
-    source = "".join(f"#import <{name}/{name}.h>\n" for name in frameworks)
+    headers = [name if "/" in name else f"{name}/{name}.h" for name in frameworks]
+    source = "".join(f"#import <{header}>\n" for header in headers)
     command = [*clang, "-x", "objective-c++", "-fobjc-arc", "-fblocks", "-fsyntax-only"]
     done = subprocess.run(
         [*command, "-Xclang", "-ast-dump=json", "-"],

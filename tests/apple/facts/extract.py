@@ -21,12 +21,17 @@ from declarations import Declaration, stub_declarations
 from nsmd import Api, Interface, read_api
 
 HERE = Path(__file__).resolve().parent
+# A name stands for the header that has the framework's own name.
 FRAMEWORKS = (
     "Foundation",
     "Metal",
     "MetalPerformanceShaders",
     "MetalPerformanceShadersGraph",
     "UIKit",
+    "CoreFoundation",
+    "IOKit/IOKitLib.h",
+    "IOSurface/IOSurfaceRef.h",
+    "Security/SecTask.h",
 )
 
 

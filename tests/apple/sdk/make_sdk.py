@@ -24,13 +24,27 @@ TARGETS = "[ arm64-macos, arm64-ios ]"
 FRAMEWORKS: dict[str, tuple[str, str, str]] = {
     "CoreFoundation": (
         "A",
-        "__CFConstantStringClassReference __NSArray0__ __NSDictionary0__",
-        "NSArray NSData NSDictionary NSException NSMutableArray NSURL",
+        """__CFConstantStringClassReference __NSArray0__ __NSDictionary0__ CFRelease
+        kCFAllocatorDefault kCFBooleanTrue""",
+        "NSArray NSData NSDictionary NSException NSMutableArray NSMutableDictionary NSURL",
     ),
     "Foundation": (
         "C",
+        "NSClassFromString NSUnderlyingErrorKey",
+        "NSError NSJSONSerialization NSNumber NSProcessInfo NSString",
+    ),
+    "IOKit": (
+        "A",
+        """IOObjectRelease IORegistryEntryCreateCFProperties IOServiceGetMatchingService
+        IOServiceMatching""",
         "",
-        "NSJSONSerialization NSNumber NSProcessInfo NSString",
+    ),
+    "IOSurface": (
+        "A",
+        """IOSurfaceCreate IOSurfaceGetAllocSize IOSurfaceGetBaseAddress IOSurfaceLock
+        IOSurfaceUnlock kIOSurfaceAllocSize kIOSurfaceBytesPerElement kIOSurfaceBytesPerRow
+        kIOSurfaceHeight kIOSurfaceWidth""",
+        "",
     ),
     "Metal": ("A", "MTLCreateSystemDefaultDevice", ""),
     "MetalPerformanceShaders": ("A", "", ""),
@@ -41,6 +55,7 @@ FRAMEWORKS: dict[str, tuple[str, str, str]] = {
         MPSGraphExecutable MPSGraphExecutableExecutionDescriptor
         MPSGraphExecutableSerializationDescriptor MPSGraphShapedType MPSGraphTensorData""",
     ),
+    "Security": ("A", "SecTaskCopyValueForEntitlement SecTaskCreateFromSelf", ""),
     "UIKit": (
         "",
         "UIApplicationMain",
@@ -65,7 +80,7 @@ OBJC_SYMBOLS = """
     objc_unsafeClaimAutoreleasedReturnValue objc_autoreleaseReturnValue
     objc_retainAutoreleaseReturnValue objc_storeStrong objc_retainBlock objc_begin_catch
     objc_end_catch objc_exception_throw objc_exception_rethrow objc_terminate objc_ehtype_vtable
-    objc_enumerationMutation objc_getProperty objc_setProperty_nonatomic
+    objc_enumerationMutation objc_getProperty objc_setProperty_nonatomic sel_getName
     objc_setProperty_nonatomic_copy __objc_personality_v0 _objc_empty_cache
 """
 

@@ -24,6 +24,9 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
+@class NSString;
+FOUNDATION_EXPORT Class _Nullable NSClassFromString(NSString* aClassName);
+
 typedef struct {
   unsigned long state;
   id __unsafe_unretained _Nullable* _Nullable itemsPtr;
@@ -69,6 +72,7 @@ typedef struct {
 + (NSNumber*)numberWithInt:(int)value;
 + (NSNumber*)numberWithLong:(long)value;
 + (NSNumber*)numberWithLongLong:(long long)value;
++ (NSNumber*)numberWithUnsignedInt:(unsigned int)value;
 + (NSNumber*)numberWithUnsignedLong:(unsigned long)value;
 @end
 
@@ -90,6 +94,10 @@ typedef struct {
                               forKeys:(const KeyType<NSCopying> _Nonnull[_Nullable])keys
                                 count:(NSUInteger)cnt;
 @end
+@interface NSMutableDictionary<KeyType, ObjectType> : NSDictionary <KeyType, ObjectType>
++ (instancetype)dictionary;
+- (void)setObject:(nullable ObjectType)obj forKeyedSubscript:(KeyType<NSCopying>)key;
+@end
 @interface NSData : NSObject <NSCopying>
 @property(readonly) NSUInteger length;
 @property(readonly) const void* bytes;
@@ -101,7 +109,11 @@ typedef struct {
 + (NSURL*)fileURLWithPath:(NSString*)path;
 @end
 
+FOUNDATION_EXPORT NSString* const NSUnderlyingErrorKey;
 @interface NSError : NSObject <NSCopying>
+@property(readonly, copy) NSString* domain;
+@property(readonly) NSInteger code;
+@property(readonly, copy) NSDictionary<NSString*, id>* userInfo;
 @property(readonly, copy) NSString* localizedDescription;
 @end
 

@@ -1,0 +1,30 @@
+// The parts of the helper's documents: each function writes one JSON value, or members into one.
+#pragma once
+
+#include <string>
+
+#include "macos/ane_info.h"
+#include "ane_replay.h"
+#include "conv_check.h"
+#include "json_value.h"
+#include "measure.h"
+#include "placement.h"
+
+namespace nnbt {
+
+// Every field of Samples, so that the caller can rebuild it.
+void add_samples(json::Object& out, const Samples& samples);
+
+void add_placement(json::Object& out, const PlacementVerdict& verdict);
+
+std::string check_json(const ConvCheck& check);
+
+// Registers stay raw: decoding is the caller's.
+std::string replay_json(const ane::Replay& replay);
+
+std::string info_json(const ane::Info& info, std::optional<bool> entitled);
+
+// {"status": status, "message": sentence}
+std::string refusal_json(const char* status, const std::string& sentence);
+
+}  // namespace nnbt

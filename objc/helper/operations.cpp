@@ -1,0 +1,165 @@
+#include "operations.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+#include <vector>
+
+#include "conv_check.h"
+#include "document.h"
+#include "json_value.h"
+#include "macos/ane_client.h"
+#include "macos/ane_info.h"
+#include "macos/entitlement.h"
+
+namespace nnbt {
+namespace {
+
+namespace fs = std::filesystem;
+using json::boolean;
+using json::Object;
+using json::text;
+
+// A package that goes when the replay is over.
+class TemporaryPackage {
+ public:
+  TemporaryPackage() {
+    static std::atomic<int> count{0};
+    path_ = fs::temp_directory_path() /
+            ("nnbt-replay-" + std::to_string(getpid()) + "-" + std::to_string(count++));
+  }
+  ~TemporaryPackage() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryPackage(const TemporaryPackage&) = delete;
+  TemporaryPackage& operator=(const TemporaryPackage&) = delete;
+
+  std::string path() const { return path_.string(); }
+
+ private:
+  fs::path path_;
+};
+
+std::vector<std::unique_ptr<Probe>> all_probes() {
+  std::vector<std::unique_ptr<Probe>> probes;
+  for (const ProbeRow& row : probe_table()) {
+    if (auto probe = row.make()) probes.push_back(std::move(probe));
+  }
+  return probes;
+}
+
+// Takes the step, because its executable must be gone before the client loads the same program.
+ane::Replay replay_step(std::unique_ptr<ConvStep> step, const std::string& saved,
+                        const ane::ReplayOptions& options) {
+  const ConvSpec spec = step->spec();
+  const TemporaryPackage temporary;
+  const std::string package = saved.empty() ? temporary.path() : saved;
+  if (saved.empty()) step->save_package(package);
+  step.reset();
+  return ane::replay_package(package, spec, options);
+}
+
+std::string measure_document(const HelperRequest& request) {
+  std::unique_ptr<ConvStep> step = make_conv(request.spec, request.package);
+  const Samples samples = measure(*step, request.measure, all_probes());
+  Object out;
+  out.add("status", text("ok"))
+      .add("device_name", text(step->device_name()))
+      .add("spec", to_json(step->spec()))
+      .add("compile_ns", json::number(step->compile_ns()));
+  add_samples(out, samples);
+  out.add("check", check_json(check_conv(step->spec(), step->output())));
+  if (request.placement && request.spec.device == ConvDevice::kAne) {
+    add_placement(out, judge_placement(step->placement(), {}, {}));
+  }
+  if (!request.save_package.empty()) {
+    out.add("package_note", text(step->save_package(request.save_package)));
+  }
+  if (request.pmu) {
+    const ane::ReplayOptions options{request.pmu_windows, request.measure};
+    out.add("pmu", replay_json(replay_step(std::move(step), request.save_package, options)));
+  }
+  return out.str();
+}
+
+// 38 million multiplies, some 10 us on the engine: enough for every status but a judgement of speed.
+ConvSpec selftest_spec() {
+  ConvSpec spec;
+  spec.size = 32;
+  spec.channels = 32;
+  spec.layers = 4;
+  spec.device = ConvDevice::kAne;
+  return spec;
+}
+
+ane::Replay selftest_replay() {
+  ane::ReplayOptions options;
+  options.windows = ane::kMinWindows;
+  options.measure.runs = 20;
+  ane::Replay replay;
+  replay.status = ane::Status::kNoRegion;
+  try {
+    replay = replay_step(make_conv(selftest_spec()), {}, options);
+  } catch (const std::runtime_error& problem) {
+    replay.detail = problem.what();  // nothing was compiled that could be replayed
+  }
+  if (replay.status == ane::Status::kOk) {
+    ane::Context context;
+    context.cores = replay.cores.value_or(context.cores);
+    replay.status = ane::decode_windows(replay.windows, context).status;
+  }
+  return replay;
+}
+
+std::string selftest_document() {
+  const ane::Device device = ane::read_device();
+  ane::Replay replay;
+  if (!device.present || device.virtual_machine) {
+    replay.status = ane::Status::kNoAne;
+  } else if (!device.missing.empty()) {
+    replay.status = ane::Status::kFrameworkMissing;
+  } else {
+    replay = selftest_replay();
+  }
+  return Object()
+      .add("status", text("ok"))
+      .add("selftest",
+           Object()
+               .add("framework_complete", boolean(device.missing.empty()))
+               .add("missing", json::texts(device.missing))
+               .add("entitled", boolean(ane::counters_entitled().value_or(false)))
+               .add("counters", text(ane::status_row(replay.status).name))
+               .add("detail", text(replay.detail))
+               .str())
+      .add("version", text(NNBT_VERSION))
+      .str();
+}
+
+std::string info_document() {
+  return Object()
+      .add("status", text("ok"))
+      .add("ane", info_json(ane::read_info(), ane::counters_entitled()))
+      .str();
+}
+
+}  // namespace
+
+std::string perform(const HelperRequest& request) {
+  switch (request.op) {
+    case HelperOp::kMeasure:
+      return measure_document(request);
+    case HelperOp::kSelftest:
+      return selftest_document();
+    case HelperOp::kInfo:
+      return info_document();
+  }
+  throw std::invalid_argument("unknown op");
+}
+
+}  // namespace nnbt

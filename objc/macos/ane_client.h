@@ -1,0 +1,21 @@
+// The Neural Engine's private client: loads a compiled region, evaluates it, reads its counters.
+// Pure C++; any MPSGraph executable of the same graph must be gone before, since a second load of a
+// program fails (0xE00002F0).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ane_replay.h"
+
+namespace nnbt::ane {
+
+// Throws std::runtime_error with the error's domain and code where the daemon refuses the region.
+std::unique_ptr<Program> load_program(const Region& region, const ConvSpec& spec,
+                                      const Device& device, bool with_counters);
+
+// Replays the convolution of a saved package; errors as for replay().
+Replay replay_package(const std::string& package, const ConvSpec& spec,
+                      const ReplayOptions& options);
+
+}  // namespace nnbt::ane
