@@ -1,7 +1,8 @@
 """Checks the stub headers and the built libraries against Apple's API (apple_api.json).
 
 Sources use only what the stubs declare (the compiler says so), the stubs agree with the SDK (this),
-and what a built library sends beyond them is exactly the private selectors of objc/private_api.h.
+and what a built library sends beyond them is exactly the private selectors of objc/private_api.h,
+which agree with private_api.json: each private class, selector, type and key with who has seen it.
 
 usage: check.py stubs CLANG [FLAG...]
        check.py binary MACH_O...
@@ -15,15 +16,17 @@ import struct
 import sys
 from pathlib import Path
 
-from declarations import Declaration, stub_declarations
+from declarations import Declaration, header_declarations, stub_declarations
 from extract import FRAMEWORKS
 
 HERE = Path(__file__).resolve().parent
+PRIVATE_HEADER = HERE.parents[2] / "objc/private_api.h"
+PRIVATE_API = json.loads((HERE / "private_api.json").read_text())
 NEWEST_IOS = (18, 0)  # macOS 15's sibling: what the runner may use unguarded
 # Sent by the compiler or declared by the system's own NSObject.h, not by our stubs.
 NSOBJECT = {
     "alloc", "class", "description", "init", "isKindOfClass:", "new", "respondsToSelector:",
-    ".cxx_construct", ".cxx_destruct", "countByEnumeratingWithState:objects:count:",
+    "instancesRespondToSelector:", ".cxx_construct", ".cxx_destruct", "countByEnumeratingWithState:objects:count:",
 }  # fmt: skip
 # Private classes and constants must be looked up at run time, never linked.
 PRIVATE_SYMBOL = re.compile(r"_OBJC_CLASS_\$__|_kANE|_IOReport")
@@ -116,14 +119,35 @@ def selectors(binary: bytes) -> set[str]:
 
 
 def private_selectors() -> set[str]:
-    """The allow-list: the selectors that objc/private_api.h declares."""
-    text = (HERE.parents[2] / "objc/private_api.h").read_text()
-    found = set()
-    for method in re.findall(r"^[-+] \([^;]*;", text, re.MULTILINE):
-        body = re.sub(r"\([^()]*\)", "", method[1:].rstrip(";"))
-        parts = re.findall(r"(\w+):", body)
-        found.add("".join(part + ":" for part in parts) if parts else body.split()[-1])
-    return found
+    """The allow-list: selectors whose source private_api.json names."""
+    return {re.sub(r"^.\[\S+ (.*)\]$", r"\1", where) for where in PRIVATE_API["selectors"]}
+
+
+# Kinds of declarations.py by the letters of private_api.json.
+KINDS = {
+    "B": "bool", "I": "uint", "i": "int", "q": "int64", "Q": "uint64", "@": "object", "v": "void",
+    "^@": "pointer", "^v": "object",
+}  # fmt: skip
+
+
+def private_problems(declarations: list[Declaration]) -> list[str]:
+    """Where objc/private_api.h and private_api.json differ."""
+    declared = {d.where: d for d in declarations if d.kind == "method"}
+    known = PRIVATE_API["selectors"]
+    problems = [f"{where}: declared without a source" for where in declared.keys() - known.keys()]
+    problems += [f"{where}: not in private_api.h" for where in known.keys() - declared.keys()]
+    for where in declared.keys() & known.keys():
+        kinds = tuple(KINDS[letter] for letter in re.findall(r"\^?.", known[where]["type"]))
+        if kinds != (declared[where].result, *declared[where].arguments):
+            problems.append(f"{where}: its types aren't {known[where]['type']}")
+    unsourced = [name for group in ("classes", "keys") for name, by in PRIVATE_API[group].items() if not by]
+    unsourced += [where for where, fact in known.items() if not fact["sources"]]
+    return sorted(problems) + [f"{name}: no source" for name in unsourced]
+
+
+def private_names(binary: bytes) -> set[str]:
+    """Private classes and option keys among a binary's strings."""
+    return {name.decode() for name in re.findall(rb"\0(_ANE\w+|kANE\w+)(?=\0)", binary)}
 
 
 def check_binary(path: Path, public: set[str]) -> list[str]:
@@ -133,6 +157,8 @@ def check_binary(path: Path, public: set[str]) -> list[str]:
         return [f"{path.name}: no selectors found"]
     unknown = sent - public - NSOBJECT - private_selectors()
     problems = [f"{path.name}: {name} is neither public nor declared private" for name in unknown]
+    allowed = PRIVATE_API["classes"].keys() | PRIVATE_API["keys"].keys()
+    problems += [f"{path.name}: names {name}" for name in private_names(binary) - allowed]
     text = binary.decode("latin-1")
     problems += [f"{path.name}: links {name}" for name in set(PRIVATE_SYMBOL.findall(text))]
     print(f"{path.name}: {len(sent)} selectors, private: {sorted(sent & private_selectors())}")
@@ -151,10 +177,16 @@ def main() -> None:
         problems += [f"{where}: in apple_api.json but not declared" for where in sorted(stale)]
         if not declarations:
             problems.append("no declarations found")
+        problems += private_problems(header_declarations(sys.argv[2:], PRIVATE_HEADER))
     else:
         public = {re.sub(r"^.\[\S+ (.*)\]$", r"\1", where) for where in facts if "[" in where}
-        for path in sys.argv[2:]:
-            problems += check_binary(Path(path), public)
+        paths = [Path(path) for path in sys.argv[2:]]
+        for path in paths:
+            problems += check_binary(path, public)
+        # What nothing uses any more doesn't belong on the list.
+        named = set().union(*(private_names(path.read_bytes()) for path in paths))
+        listed = PRIVATE_API["classes"].keys() | PRIVATE_API["keys"].keys()
+        problems += [f"{name}: listed, but no binary names it" for name in listed - named]
     for problem in problems:
         print("PROBLEM", problem)
     sys.exit(bool(problems))

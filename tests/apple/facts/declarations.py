@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 _SCALARS = {
     "signed char": "char",
@@ -23,17 +24,17 @@ _SCALARS = {
     "char *": "cstring",
 }
 _QUALIFIERS = (
-    r"\b(const|_Nonnull|_Nullable|_Null_unspecified|__strong|__autoreleasing|__unsafe_unretained"
-    r"|struct|volatile|restrict)\b"
+    r"\b(CF_RELEASES_ARGUMENT|const|_Nonnull|_Nullable|_Null_unspecified|__strong|__autoreleasing"
+    r"|__unsafe_unretained|struct|volatile|restrict)\b"
 )
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """One class, protocol, method, function or enumeration constant."""
+    """One class, protocol, method, function, variable or enumeration constant."""
 
-    kind: str  # class, protocol, method, function, constant
-    owner: str  # class, protocol or enumeration; empty for a function
+    kind: str  # class, protocol, method, function, variable, constant
+    owner: str  # class, protocol or enumeration; empty for a function or variable
     name: str  # a method's starts with + or -
     superclass: str = ""
     result: str = ""
@@ -57,6 +58,8 @@ def kind_of(qualified: dict[str, str]) -> str:
         return "block"
     if written == "SEL":
         return "SEL"
+    if re.fullmatch(r"\w+Ref", written):  # CoreFoundation's, which the metadata takes for objects
+        return "object"
     if plain in ("id", "Class", "instancetype") or plain.startswith("id<"):
         return "object"
     if written in ("id", "instancetype", "ObjectType", "KeyType") or written.startswith("KeyType<"):
@@ -92,10 +95,10 @@ class _Tree:
         for child in node.get("inner", []):
             self.follow_all(child)
 
-    def starts_in_stubs(self, node: dict[str, Any]) -> bool:
+    def starts_in(self, part_of_path: str, node: dict[str, Any]) -> bool:
         place = node.get("loc", {})
         place = place.get("expansionLoc", place)
-        return "/System/Library/Frameworks/" in place.get("file", self.file)
+        return part_of_path in place.get("file", self.file)
 
 
 def _constant_value(node: dict[str, Any]) -> int | None:
@@ -150,14 +153,14 @@ def _declarations(node: dict[str, Any]) -> Iterator[Declaration]:
             yield from _declarations(child)
     elif kind == "FunctionDecl":
         yield Declaration("function", "", node["name"], arguments=_parameters(node))
+    elif kind == "VarDecl":
+        yield Declaration("variable", "", node["name"], result=kind_of(node["type"]))
     elif kind == "EnumDecl":
         yield from _enumeration(node)
 
 
-def stub_declarations(clang: Sequence[str], frameworks: Sequence[str]) -> list[Declaration]:
-    """Every declaration of the stub headers; `clang` is the command with the target's flags."""
-    headers = [name if "/" in name else f"{name}/{name}.h" for name in frameworks]
-    source = "".join(f"#import <{header}>\n" for header in headers)
+def _parsed(clang: Sequence[str], source: str, part_of_path: str) -> list[Declaration]:
+    """The declarations in `source` whose file's path has that part."""
     command = [*clang, "-x", "objective-c++", "-fobjc-arc", "-fblocks", "-fsyntax-only"]
     done = subprocess.run(
         [*command, "-Xclang", "-ast-dump=json", "-"],
@@ -168,7 +171,19 @@ def stub_declarations(clang: Sequence[str], frameworks: Sequence[str]) -> list[D
     )
     tree, found = _Tree(), []
     for node in json.loads(done.stdout)["inner"]:
-        if tree.starts_in_stubs(node):
+        if tree.starts_in(part_of_path, node):
             found += _declarations(node)
         tree.follow_all(node)
     return found
+
+
+def stub_declarations(clang: Sequence[str], frameworks: Sequence[str]) -> list[Declaration]:
+    """Every declaration of the stub headers; `clang` is the command with the target's flags."""
+    headers = [name if "/" in name else f"{name}/{name}.h" for name in frameworks]
+    source = "".join(f"#import <{header}>\n" for header in headers)
+    return _parsed(clang, source, "/System/Library/Frameworks/")
+
+
+def header_declarations(clang: Sequence[str], header: Path) -> list[Declaration]:
+    """Every declaration of one of our own headers."""
+    return _parsed(clang, f'#import "{header}"\n', str(header))

@@ -77,6 +77,7 @@ class Typings:
     superclasses: dict[str, str] = field(default_factory=dict)
     members: dict[str, dict[str, str]] = field(default_factory=dict)
     functions: set[str] = field(default_factory=set)
+    variables: set[str] = field(default_factory=set)
 
 
 def initializer(parameters: str) -> str:
@@ -102,6 +103,8 @@ def read_typings(folder: Path) -> Typings:
                 typings.superclasses.setdefault(head[1], head[2] or "")
             elif function := re.match(r"declare function (\w+)", line):
                 typings.functions.add(function[1])
+            elif variable := re.match(r"declare var (\w+)", line):
+                typings.variables.add(variable[1])
             elif parameters := re.match(r"\s+constructor\(o: \{ (.*) \}\);", line):
                 members.setdefault(initializer(parameters[1]), since)
             elif member := re.match(r"\s+(?:static )?(?:readonly )?(\w+)\??[(<:]", line):
@@ -147,6 +150,8 @@ def fact_of(declaration: Declaration, api: Api, typings: Typings) -> dict[str, o
         if name in api.functions:
             return {"type": api.functions[name]}
         return {} if name in typings.functions else None
+    if declaration.kind == "variable":
+        return {} if name in typings.variables else None
     value = constant_value(api, declaration)
     return None if value is None else {"value": value}
 
