@@ -1,5 +1,5 @@
 // Drives the runner on doubles without Python, for the sanitizers: every variant, both devices,
-// overlapped submissions, packages and every fault. Exits 1 at the first surprise.
+// overlapped submissions, packages, replays with counters and every fault. Exits 1 at the first surprise.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,6 +13,9 @@
 #include "conv_check.h"
 #include "conv_names.h"
 #include "ios/rows.h"
+#include "macos/ane_client.h"
+#include "macos/ane_info.h"
+#include "macos/entitlement.h"
 #include "swift/nnbt_conv.h"
 #include "unsupported.h"
 
@@ -100,6 +103,55 @@ void call_from_c() {
   require(std::string(result.sentence) == "device is one of gpu, ane", result.sentence);
 }
 
+// Saves the step's package and lets it go, as the helper does: the engine loads a program once.
+std::string saved_package(const ConvSpec& spec, const std::filesystem::path& directory) {
+  const std::unique_ptr<ConvStep> step = make_conv(spec);
+  std::string package = (directory / "replay.mpsgraphpackage").string();
+  std::filesystem::remove_all(package);
+  step->save_package(package);
+  return package;
+}
+
+ane::Replay replayed(const std::string& package, const ConvSpec& spec) {
+  ane::ReplayOptions options;
+  options.windows = ane::kMinWindows;
+  options.measure.runs = 2;
+  return ane::replay_package(package, spec, options);
+}
+
+void replay_everything(const std::filesystem::path& directory) {
+  for (const auto& [name, variant] : kVariantNames.rows) {
+    ConvSpec spec = small(variant, ConvDevice::kAne);
+    spec.size = 7;  // 14 and 7 bytes a row: padded
+    const ane::Replay replay = replayed(saved_package(spec, directory), spec);
+    require(replay.status == ane::Status::kOk, to_json(spec) + ": " + replay.detail);
+    require(replay.check && replay.check->ok, "the replay's result is wrong: " + to_json(spec));
+  }
+  const ConvSpec spec = small(ConvVariant::kFp16, ConvDevice::kAne);
+  const std::string package = saved_package(spec, directory);
+  for (const char* fault :
+       {"load_fails", "load_exception", "no_connection", "evaluation_fails",
+        "evaluation_fails_later", "evaluation_exception", "evaluation_error_only", "two_inputs",
+        "no_attributes", "odd_type", "odd_width", "interleaved", "no_surface", "no_lock",
+        "invalid_request", "mask_zeroed", "no_stats", "no_stats_surface", "no_counter_data",
+        "odd_counters", "ane_zero_output", "no_evaluate", "no_engine", "virtual_machine"}) {
+    setenv("NNBT_DOUBLE_FAULT", fault, 1);
+    require(replayed(package, spec).status != ane::Status::kOk,
+            std::string("nobody saw the fault ") + fault);
+    unsetenv("NNBT_DOUBLE_FAULT");
+  }
+  ane::Device device = ane::read_device();
+  for (int i = 0; i < 200; ++i) {
+    const auto program =
+        ane::load_program(ane::read_bundle(package).regions.at(0), spec, device, true);
+    program->prepare();
+    program->run();
+    require(check_conv(spec, program->output()).ok, "a replay's result is wrong");
+  }
+  require(ane::read_info().driver.has_value(), "the driver's name");
+  require(ane::counters_entitled() == std::optional(false), "the entitlement");
+}
+
 }  // namespace
 
 int main() {
@@ -131,6 +183,7 @@ int main() {
   }
   show_rows();
   call_from_c();
+  replay_everything(directory);
   std::filesystem::remove_all(directory);
   require(nnbt_doubles_live_objects() == 0, "objects are still alive");
   std::cout << "driver: every variant right, every fault seen, no object alive\n";
