@@ -1,5 +1,8 @@
 #include "ane_client.h"
 
+#include <array>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <stdexcept>
@@ -21,17 +24,27 @@ constexpr unsigned int kAllStatistics = 15;  // bit 2 attaches the counters; ove
 constexpr long long kCounterStatistics = 2;
 constexpr std::size_t kStatisticsBytes = 4096;
 
+// The driver's codes, such as 0xe00002f0, are known by their hexadecimal form.
+std::string code_of(NSError* _Nonnull error) {
+  constexpr NSInteger kLargestSmall = 0xFFFF;
+  if (error.code >= 0 && error.code <= kLargestSmall) return std::to_string(error.code);
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "0x%x", static_cast<std::uint32_t>(error.code));
+  return text.data();
+}
+
+std::string describe_one(NSError* _Nonnull error) {
+  return to_string(error.domain) + " " + code_of(error) + ": " +
+         to_string(error.localizedDescription);
+}
+
 // "domain 5: text (domain 7: text)", the underlying error last.
 std::string describe(NSError* _Nullable error) {
   if (error == nil) return "no error was given";
-  std::string text = to_string(error.domain) + " " + std::to_string(error.code) + ": " +
-                     to_string(error.localizedDescription);
-  id below = error.userInfo[NSUnderlyingErrorKey];
-  if ([below isKindOfClass:[NSError class]]) {
-    NSError* inner = below;
-    text += " (" + to_string(inner.domain) + " " + std::to_string(inner.code) + ": " +
-            to_string(inner.localizedDescription) + ")";
-  }
+  NSError* top = error;
+  std::string text = describe_one(top);
+  id below = top.userInfo[NSUnderlyingErrorKey];
+  if ([below isKindOfClass:[NSError class]]) text += " (" + describe_one(below) + ")";
   return text;
 }
 

@@ -6,35 +6,12 @@ NNBT_DOUBLES_BUILD (`.ci/apple run` does both).
 
 from __future__ import annotations
 
-import ctypes
 import gc
-import importlib.util
 import json
-import os
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-BUILD = Path(os.environ["NNBT_DOUBLES_BUILD"])
-MODULE = next(BUILD.glob("_native.*.so"))
-
-
-def load():
-    """The doubles' extension takes the place of nnbt._native."""
-    spec = importlib.util.spec_from_file_location("nnbt._native", MODULE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["nnbt._native"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-native = load()
-live_objects = ctypes.CDLL(str(MODULE)).nnbt_doubles_live_objects
-live_objects.restype = ctypes.c_long
+from doubles_build import helper, live_objects, native
 
 VARIANTS = ("fp16", "int8", "qdq", "w8a8")
 
@@ -357,14 +334,6 @@ def test_a_package_of_another_shape_is_an_error(tmp_path):
     made().save_package(target)
     with pytest.raises(RuntimeError, match="input type of a package differs"):
         native.make_conv(spec(size=9), target)
-
-
-def helper(request, **changes):
-    # Imported here: nnbt.helper takes its own _native from what load() put into sys.modules.
-    from nnbt.helper import run_helper
-
-    request = {"size": 5, "channels": 2, "layers": 2, "runs": 3, "warmup": 1, **request}
-    return run_helper(request, executable=BUILD / "nnbt_helper", **changes)
 
 
 def test_the_helper_measures_and_answers_in_one_document(tmp_path, fault):

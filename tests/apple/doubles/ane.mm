@@ -413,7 +413,7 @@ NSError* load_error(NSDictionary* options) {
     return NO;
   }
   model->graph = new Graph(std::move(graph));
-  if (fault("mask_zeroed")) model->mask = 0;
+  model->mask = fault("mask_zeroed") ? 0 : mask_in(options);
   count_object(1);  // until it's unloaded
   return YES;
 }
