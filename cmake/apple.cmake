@@ -9,12 +9,15 @@ target_include_directories(nnbt_core PRIVATE ${PROJECT_SOURCE_DIR}/objc)
 set(objc_options -fobjc-arc -Wall -Wextra -Wshadow -Wconversion -Wundeclared-selector
   -Wobjc-method-access -Wunguarded-availability-new)
 target_compile_options(nnbt_core PRIVATE "$<$<COMPILE_LANGUAGE:OBJCXX>:${objc_options}>")
-foreach(framework Foundation CoreFoundation IOKit IOSurface Metal MetalPerformanceShaders
-    MetalPerformanceShadersGraph Security)
+foreach(framework Foundation CoreFoundation Metal MetalPerformanceShaders
+    MetalPerformanceShadersGraph)
   target_link_libraries(nnbt_core PUBLIC "-framework ${framework}")
 endforeach()
 target_link_libraries(nnbt_core PUBLIC objc)
 
 include(cmake/helper.cmake)
 nnbt_add_helper(nnbt_helper "${objc_options}")
+foreach(framework IOKit IOSurface Security) # for objc/macos, which only the helper uses
+  target_link_libraries(nnbt_helper PRIVATE "-framework ${framework}")
+endforeach()
 install(TARGETS nnbt_helper RUNTIME DESTINATION nnbt)

@@ -11,9 +11,9 @@ namespace nnbt::ane {
 // One compiled region: files <key>.bc.mlir, <key>.bc.weights and compiler_options_<key>.plist.
 struct Region {
   std::string directory;
-  std::string key;           // "main_ANE_region_0_0"
-  std::string network_file;  // names without the directory
-  std::string options_file;  // empty: there is none
+  std::string key;                          // "main_ANE_region_0_0"
+  std::string network_file;                 // names without the directory
+  std::string options_file;                 // empty: there is none
   std::optional<std::string> architecture;  // the compiler's target, "h16g"
 };
 

@@ -43,13 +43,13 @@ struct Snapshot {
   std::vector<std::uint64_t> registers;  // cumulative; whole 64-bit words of the data
 };
 
-// A loaded program; run() is one evaluation and throws std::runtime_error with domain and code where
-// it fails. The destructor unloads.
+// A loaded program; run() is one evaluation and throws std::runtime_error with domain and code
+// where it fails. The destructor unloads.
 class Program : public Step {
  public:
   // Makes tensors and the one request; throws std::runtime_error where they don't fit the model.
   virtual void prepare() = 0;
-  virtual std::optional<std::uint32_t> mask() const = 0;  // read back after loading
+  virtual std::optional<std::uint32_t> mask() const = 0;   // read back after loading
   virtual std::optional<std::uint64_t> hw_ns() const = 0;  // of the last evaluation
   virtual Snapshot snapshot() const = 0;
   virtual std::string label(std::size_t index) const = 0;  // the framework's, empty without one

@@ -1,7 +1,7 @@
 // Everything undocumented that objc/ calls, declared as protocols: no private class or symbol is
 // linked, and every selector is asked for with respondsToSelector: before it's sent. The
-// conformance check compares the selectors in the built library with this file, and each selector and
-// class here with its source in tests/apple/facts/private_api.json.
+// conformance check compares the selectors in the built library with this file, and each selector
+// and class here with its source in tests/apple/facts/private_api.json.
 #pragma once
 
 #import <Foundation/Foundation.h>

@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "macos/ane_info.h"
 #include "ane_replay.h"
 #include "conv_check.h"
 #include "json_value.h"
+#include "macos/ane_info.h"
 #include "measure.h"
 #include "placement.h"
 

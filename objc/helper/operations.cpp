@@ -88,7 +88,8 @@ std::string measure_document(const HelperRequest& request) {
   return out.str();
 }
 
-// 38 million multiplies, some 10 us on the engine: enough for every status but a judgement of speed.
+// 38 million multiplies, some 10 us on the engine: enough for every status but a judgement of
+// speed.
 ConvSpec selftest_spec() {
   ConvSpec spec;
   spec.size = 32;
@@ -129,14 +130,13 @@ std::string selftest_document() {
   }
   return Object()
       .add("status", text("ok"))
-      .add("selftest",
-           Object()
-               .add("framework_complete", boolean(device.missing.empty()))
-               .add("missing", json::texts(device.missing))
-               .add("entitled", boolean(ane::counters_entitled().value_or(false)))
-               .add("counters", text(ane::status_row(replay.status).name))
-               .add("detail", text(replay.detail))
-               .str())
+      .add("selftest", Object()
+                           .add("framework_complete", boolean(device.missing.empty()))
+                           .add("missing", json::texts(device.missing))
+                           .add("entitled", boolean(ane::counters_entitled().value_or(false)))
+                           .add("counters", text(ane::status_row(replay.status).name))
+                           .add("detail", text(replay.detail))
+                           .str())
       .add("version", text(NNBT_VERSION))
       .str();
 }

@@ -22,8 +22,8 @@ struct HelperRequest {
   std::int64_t pmu_windows = 5;
 };
 
-// Throws std::invalid_argument for text that isn't a request, or one that contradicts itself. Unknown
-// keys are refused: a misspelt one would silently measure something else.
+// Throws std::invalid_argument for text that isn't a request, or one that contradicts itself.
+// Unknown keys are refused: a misspelt one would silently measure something else.
 HelperRequest parse_request(const std::string& json);
 
 }  // namespace nnbt

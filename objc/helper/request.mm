@@ -153,8 +153,7 @@ HelperRequest parse_request(const std::string& json) {
     throw std::invalid_argument("pmu needs the device ane: the counters are the Neural Engine's");
   }
   if (request.pmu_windows < ane::kMinWindows) {
-    throw std::invalid_argument("pmu_windows must be at least " +
-                                std::to_string(ane::kMinWindows));
+    throw std::invalid_argument("pmu_windows must be at least " + std::to_string(ane::kMinWindows));
   }
   return request;
 }

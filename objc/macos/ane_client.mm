@@ -96,8 +96,7 @@ NSDictionary<NSString*, id>* _Nonnull load_options(const Region& region, const D
 
 class AneProgram final : public Program {
  public:
-  AneProgram(const Region& region, const ConvSpec& spec, const Device& device,
-             bool with_counters)
+  AneProgram(const Region& region, const ConvSpec& spec, const Device& device, bool with_counters)
       : region_(region), spec_(spec), device_(device), with_counters_(with_counters) {}
 
   // Apart from the constructor, so that the destructor unloads where a later part raises.
@@ -152,8 +151,7 @@ class AneProgram final : public Program {
       if ([data isKindOfClass:[NSData class]]) {
         out.data_bytes = data.length;
         out.registers.resize(data.length / sizeof(std::uint64_t));
-        std::memcpy(out.registers.data(), data.bytes,
-                    out.registers.size() * sizeof(std::uint64_t));
+        std::memcpy(out.registers.data(), data.bytes, out.registers.size() * sizeof(std::uint64_t));
       }
     }
     return out;
@@ -174,9 +172,8 @@ class AneProgram final : public Program {
 
   std::vector<std::byte> output() const override {
     std::vector<std::byte> dense;
-    output_surface_.with_bytes(true, [&](std::span<std::byte> bytes) {
-      dense = copy_from_surface(output_, bytes);
-    });
+    output_surface_.with_bytes(
+        true, [&](std::span<std::byte> bytes) { dense = copy_from_surface(output_, bytes); });
     return dense;
   }
 
@@ -221,8 +218,8 @@ class AneProgram final : public Program {
     }
     input_ = tensor_of(input);
     output_ = tensor_of(output);
-    id procedure = item(
-        value(value(attributes, @"ANEFModelDescription"), @"ANEFModelProcedures"), 0);
+    id procedure =
+        item(value(value(attributes, @"ANEFModelDescription"), @"ANEFModelProcedures"), 0);
     id input_indices = value(procedure, @"ANEFModelInputSymbolIndexArray");
     id output_indices = value(procedure, @"ANEFModelOutputSymbolIndexArray");
     id number = value(procedure, @"ANEFModelProcedureID");
@@ -241,9 +238,8 @@ class AneProgram final : public Program {
     }
     input_surface_ = Surface(surface_bytes(input_));
     output_surface_ = Surface(surface_bytes(output_));
-    input_surface_.with_bytes(false, [&](std::span<std::byte> bytes) {
-      copy_to_surface(input_, input, bytes);
-    });
+    input_surface_.with_bytes(
+        false, [&](std::span<std::byte> bytes) { copy_to_surface(input_, input, bytes); });
     if (with_counters_) statistics_surface_ = Surface(kStatisticsBytes);
   }
 
@@ -275,9 +271,10 @@ class AneProgram final : public Program {
     if (request_ == nil || ![request_ validate]) {
       return {"the framework finds the request invalid", false};
     }
-    options_ = with_counters_ ? @{@"kANEFPerformanceStatsMask" : @(kAllStatistics),
-                                  @"enableProfiling" : @YES}
-                              : @{};
+    options_ = with_counters_
+                   ? @{@"kANEFPerformanceStatsMask" : @(kAllStatistics),
+                       @"enableProfiling" : @YES}
+                   : @{};
     return {};
   }
 

@@ -54,8 +54,7 @@ std::vector<Required> required() {
       {@"_ANEPerformanceStats", false, @selector(hwExecutionTime)},
       {@"_ANEPerformanceStats", false, @selector(perfCounterData)},
       {@"_ANERequest", true,
-       @selector(requestWithInputs:
-                      inputIndices:outputs:outputIndices:perfStats:procedureIndex:)},
+       @selector(requestWithInputs:inputIndices:outputs:outputIndices:perfStats:procedureIndex:)},
       {@"_ANERequest", false, @selector(validate)},
       {@"_ANERequest", false, @selector(perfStats)},
   };
@@ -140,8 +139,7 @@ bool system_flag(const char* _Nonnull name) {
 // libSystem has the call, the SDK no header for it. 0 is the state of a stock Mac.
 std::optional<std::string> integrity_protection() {
   using GetConfiguration = int (*)(std::uint32_t*);
-  const auto get =
-      reinterpret_cast<GetConfiguration>(dlsym(RTLD_DEFAULT, "csr_get_active_config"));
+  const auto get = reinterpret_cast<GetConfiguration>(dlsym(RTLD_DEFAULT, "csr_get_active_config"));
   std::uint32_t allowed = 0;
   if (get == nullptr || get(&allowed) != 0) return std::nullopt;
   if (allowed == 0) return "enabled";

@@ -62,10 +62,14 @@ def decoded_status(pmu):
 
 # Changes of registers 10, 13, 15 and 21 of the origin's standard benchmark on an M4 Pro, times in
 # ns, what it prints: multiplies per cycle and core, MiB of traffic; bytes of a tensor and weights.
+# fmt: off
 STANDARD = {
-    "fp16": (778_700_758, 157_200, 503_317_431, 10_494_464, 20_410_000, 248.2, 640.5, 16, 294_912),
-    "int8": (409_477_814, 105_045_873, 233_509_350, 5_247_232, 10_600_000, 472.0, 320.3, 8, 147_456),
+    "fp16": (778_700_758, 157_200, 503_317_431, 10_494_464, 20_410_000, 248.2, 640.5,
+             16, 294_912),
+    "int8": (409_477_814, 105_045_873, 233_509_350, 5_247_232, 10_600_000, 472.0, 320.3,
+             8, 147_456),
 }
+# fmt: on
 
 
 @pytest.mark.parametrize("variant", STANDARD)
@@ -105,9 +109,7 @@ def test_m1_counters_have_their_own_layout(script, registers):
     # ResNet-50 on an M1, per inference, as published.
     changes = [47_296_257, 929, 21_764_999, 6_598_489, 1_021_325, 1_588_918, 58, 928_512, 884_576,
                38_393_741_721]  # fmt: skip
-    script(
-        dict(enumerate(changes, 10)), registers=registers, architecture="h13g", hw_ns=2_000_000
-    )
+    script(dict(enumerate(changes, 10)), registers=registers, architecture="h13g", hw_ns=2_000_000)
     pmu = replayed()
     assert pmu["architecture"] == "h13g"
     decoded = ane.decode_windows(windows_of(pmu), architecture=pmu["architecture"])
@@ -299,7 +301,9 @@ def test_a_saved_package_is_replayed_where_it_lies(tmp_path):
     ("name", "status"),
     [("ane_abort", "aborted"), ("ane_kill", "killed_by_amfi"), ("hang", "timed_out")],
 )
-def test_a_helper_that_ends_without_a_document_is_a_status(fault, monkeypatch, tmp_path, name, status):
+def test_a_helper_that_ends_without_a_document_is_a_status(
+    fault, monkeypatch, tmp_path, name, status
+):
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # a dead process can't clean up
     fault(name)
     process = subprocess.Popen([HELPER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -1,5 +1,6 @@
 // Drives the runner on doubles without Python, for the sanitizers: every variant, both devices,
-// overlapped submissions, packages, replays with counters and every fault. Exits 1 at the first surprise.
+// overlapped submissions, packages, replays with counters and every fault. Exits 1 at the first
+// surprise.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -129,12 +130,30 @@ void replay_everything(const std::filesystem::path& directory) {
   }
   const ConvSpec spec = small(ConvVariant::kFp16, ConvDevice::kAne);
   const std::string package = saved_package(spec, directory);
-  for (const char* fault :
-       {"load_fails", "load_exception", "no_connection", "evaluation_fails",
-        "evaluation_fails_later", "evaluation_exception", "evaluation_error_only", "two_inputs",
-        "no_attributes", "odd_type", "odd_width", "interleaved", "no_surface", "no_lock",
-        "invalid_request", "mask_zeroed", "no_stats", "no_stats_surface", "no_counter_data",
-        "odd_counters", "ane_zero_output", "no_evaluate", "no_engine", "virtual_machine"}) {
+  for (const char* fault : {"load_fails",
+                            "load_exception",
+                            "no_connection",
+                            "evaluation_fails",
+                            "evaluation_fails_later",
+                            "evaluation_exception",
+                            "evaluation_error_only",
+                            "two_inputs",
+                            "no_attributes",
+                            "odd_type",
+                            "odd_width",
+                            "interleaved",
+                            "no_surface",
+                            "no_lock",
+                            "invalid_request",
+                            "mask_zeroed",
+                            "no_stats",
+                            "no_stats_surface",
+                            "no_counter_data",
+                            "odd_counters",
+                            "ane_zero_output",
+                            "no_evaluate",
+                            "no_engine",
+                            "virtual_machine"}) {
     setenv("NNBT_DOUBLE_FAULT", fault, 1);
     require(replayed(package, spec).status != ane::Status::kOk,
             std::string("nobody saw the fault ") + fault);

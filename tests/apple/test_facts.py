@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -78,13 +79,36 @@ def test_a_wrong_value_superclass_or_release_is_found(problems, modules):
     assert check.problems_of(new, fact) == ["-[A b]: newer than iOS 18 (iOS 26.0)"]
 
 
-def test_the_allow_list_is_what_the_private_header_declares(modules):
+def test_the_allow_list_names_a_source_for_each_entry(modules):
     _, check = modules
     assert check.private_selectors() >= {
         "setPreferredDevice:",
-        "setDisableANEFallback:",
+        "evaluateWithModel:options:request:qos:error:",
         "ANEDevice",
     }
+    api = check.PRIVATE_API
+    entries = [*api["classes"].values(), *api["keys"].values()]
+    entries += [fact["sources"] for fact in api["selectors"].values()]
+    assert all(source for sources in entries for source in (sources or [""]))
+
+
+def test_a_private_declaration_that_differs_from_its_source_is_found(modules):
+    declarations, check = modules
+    declared = []
+    for where, fact in check.PRIVATE_API["selectors"].items():
+        owner, name = where[2:-1].split()
+        result, *arguments = (check.KINDS[k] for k in re.findall(r"\^?.", fact["type"]))
+        method = declarations.Declaration(
+            "method", owner, where[0] + name, result=result, arguments=tuple(arguments)
+        )
+        assert method.where == where
+        declared.append(method)
+    assert check.private_problems(declared) == []
+    assert "not in private_api.h" in check.private_problems(declared[1:])[0]
+    changed = replace(declared[0], result="double")
+    assert "its types aren't" in check.private_problems([changed, *declared[1:]])[0]
+    extra = replace(declared[0], name="-secret")
+    assert "declared without a source" in check.private_problems([*declared, extra])[0]
 
 
 def test_a_selector_that_nobody_declared_is_found(modules, tmp_path):
@@ -99,10 +123,12 @@ def test_a_selector_that_nobody_declared_is_found(modules, tmp_path):
     header[section + 40 : section + 48] = len(names).to_bytes(8, "little")
     header[section + 48 : section + 52] = len(header).to_bytes(4, "little")
     path = tmp_path / "binary"
-    path.write_bytes(bytes(header) + names + b"_OBJC_CLASS_$__ANEClient")
+    texts = b"\0_ANESecret\0_ANEClient\0kANEFModelType\0"
+    path.write_bytes(bytes(header) + names + b"_OBJC_CLASS_$__ANEClient" + texts)
     found = check.check_binary(path, {"count"})
     assert found == [
         "binary: noSuchThing: is neither public nor declared private",
+        "binary: names _ANESecret",
         "binary: links _OBJC_CLASS_$__",
     ]
     path.write_bytes(bytes(32))

@@ -59,7 +59,9 @@ struct Layout {
       return [NSNumber numberWithUnsignedLong:static_cast<unsigned long>(value)];
     };
     NSMutableDictionary* entry = [NSMutableDictionary dictionary];
-    [entry setObject:fault("odd_type") ? @"Float8" : type == Type::kFloat16 ? @"Float16" : @"Int8"
+    [entry setObject:fault("odd_type")        ? @"Float8"
+                     : type == Type::kFloat16 ? @"Float16"
+                                              : @"Int8"
               forKey:@"Type"];
     [entry setObject:number(shape.at(0)) forKey:@"Batches"];
     [entry setObject:number(shape.at(1)) forKey:@"Channels"];
@@ -262,9 +264,8 @@ void scatter(const Layout& layout, const std::vector<unsigned char>& dense,
       dictionaryWithObjectsAndKeys:third, @"ANEFModelInputSymbolIndexArray", third,
                                    @"ANEFModelOutputSymbolIndexArray", [NSNumber numberWithInt:2],
                                    @"ANEFModelProcedureID", nil];
-  NSDictionary* description =
-      [NSDictionary dictionaryWithObject:[NSArray arrayWithObject:procedure]
-                                  forKey:@"ANEFModelProcedures"];
+  NSDictionary* description = [NSDictionary dictionaryWithObject:[NSArray arrayWithObject:procedure]
+                                                          forKey:@"ANEFModelProcedures"];
   NSMutableDictionary* attributes = [NSMutableDictionary dictionary];
   [attributes setObject:[NSArray arrayWithObject:network] forKey:@"NetworkStatusList"];
   if (!fault("sparse_list")) [attributes setObject:description forKey:@"ANEFModelDescription"];
@@ -340,8 +341,7 @@ void compute(const Graph& graph, _ANERequest* request) {
   // The same input gives the same output: computed once.
   std::vector<unsigned char> input = gather(in, source);
   if (input != *request->last_input) {
-    Values values =
-        evaluate(graph, decode(input.data(), count(in.shape), in.type));
+    Values values = evaluate(graph, decode(input.data(), count(in.shape), in.type));
     if (fault("ane_zero_output")) values.assign(values.size(), 0);
     request->last_output->resize(out.rows() * out.row_bytes);
     encode(values, out.type, request->last_output->data());

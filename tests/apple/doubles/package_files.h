@@ -20,8 +20,8 @@ void remove_archive(const std::string& directory);
 // Writes a package directory; under the faults disk_full and disk_full_silent only part of it.
 void write_package(const Compiled& compiled, const std::string& directory);
 
-// The graph that this process saved to a package, or compiled to a region's file; an empty one if it
-// didn't.
+// The graph that this process saved to a package, or compiled to a region's file; an empty one if
+// it didn't.
 Graph read_package(const std::string& directory);
 Graph read_region(const std::string& file);
 

@@ -1,5 +1,5 @@
-// Doubles of CoreFoundation (toll-free over GNUstep), IOKit's registry, and the calls that tell what
-// a process may do.
+// Doubles of CoreFoundation (toll-free over GNUstep), IOKit's registry, and the calls that tell
+// what a process may do.
 #import <Foundation/Foundation.h>
 #import <IOKit/IOKitLib.h>
 #import <Security/SecTask.h>
@@ -16,13 +16,14 @@ constexpr io_service_t kService = 7;
 NSDictionary* device_properties() {
   const AneScript script = ane_script();
   return [NSDictionary
-      dictionaryWithObjectsAndKeys:
-          [NSString stringWithUTF8String:script.architecture.c_str()],
-          @"ANEDevicePropertyTypeANEArchitectureTypeStr",
-          [NSNumber numberWithUnsignedInt:script.cores], @"ANEDevicePropertyNumANECores",
-          [NSNumber numberWithUnsignedInt:script.engines], @"ANEDevicePropertyNumANEs",
-          [NSNumber numberWithInt:208], @"ANEDevicePropertyANEVersion",
-          [NSNumber numberWithInt:17], @"ANEDevicePropertyANEMinorVersion", nil];
+      dictionaryWithObjectsAndKeys:[NSString stringWithUTF8String:script.architecture.c_str()],
+                                   @"ANEDevicePropertyTypeANEArchitectureTypeStr",
+                                   [NSNumber numberWithUnsignedInt:script.cores],
+                                   @"ANEDevicePropertyNumANECores",
+                                   [NSNumber numberWithUnsignedInt:script.engines],
+                                   @"ANEDevicePropertyNumANEs", [NSNumber numberWithInt:208],
+                                   @"ANEDevicePropertyANEVersion", [NSNumber numberWithInt:17],
+                                   @"ANEDevicePropertyANEMinorVersion", nil];
 }
 
 }  // namespace
@@ -54,8 +55,8 @@ kern_return_t IORegistryEntryCreateCFProperties(io_registry_entry_t entry,
   if (entry != kService) return 1;
   *properties = (CFMutableDictionaryRef)[[NSMutableDictionary alloc]
       initWithObjectsAndKeys:@"com.apple.driver.AppleH16ANEInterface", @"CFBundleIdentifier",
-                             [NSNumber numberWithBool:YES], @"FirmwareLoaded",
-                             device_properties(), @"DeviceProperties", nil];
+                             [NSNumber numberWithBool:YES], @"FirmwareLoaded", device_properties(),
+                             @"DeviceProperties", nil];
   return KERN_SUCCESS;
 }
 

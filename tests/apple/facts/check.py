@@ -26,7 +26,8 @@ NEWEST_IOS = (18, 0)  # macOS 15's sibling: what the runner may use unguarded
 # Sent by the compiler or declared by the system's own NSObject.h, not by our stubs.
 NSOBJECT = {
     "alloc", "class", "description", "init", "isKindOfClass:", "new", "respondsToSelector:",
-    "instancesRespondToSelector:", ".cxx_construct", ".cxx_destruct", "countByEnumeratingWithState:objects:count:",
+    "instancesRespondToSelector:", ".cxx_construct", ".cxx_destruct",
+    "countByEnumeratingWithState:objects:count:",
 }  # fmt: skip
 # Private classes and constants must be looked up at run time, never linked.
 PRIVATE_SYMBOL = re.compile(r"_OBJC_CLASS_\$__|_kANE|_IOReport")
@@ -140,9 +141,9 @@ def private_problems(declarations: list[Declaration]) -> list[str]:
         kinds = tuple(KINDS[letter] for letter in re.findall(r"\^?.", known[where]["type"]))
         if kinds != (declared[where].result, *declared[where].arguments):
             problems.append(f"{where}: its types aren't {known[where]['type']}")
-    unsourced = [name for group in ("classes", "keys") for name, by in PRIVATE_API[group].items() if not by]
-    unsourced += [where for where, fact in known.items() if not fact["sources"]]
-    return sorted(problems) + [f"{name}: no source" for name in unsourced]
+    by_name = {where: fact["sources"] for where, fact in known.items()}
+    by_name |= PRIVATE_API["classes"] | PRIVATE_API["keys"]
+    return sorted(problems) + [f"{name}: no source" for name, by in by_name.items() if not by]
 
 
 def private_names(binary: bytes) -> set[str]:

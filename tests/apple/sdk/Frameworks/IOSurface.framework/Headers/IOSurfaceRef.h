@@ -11,8 +11,9 @@ extern "C" {
 #pragma clang assume_nonnull begin
 
 typedef struct __attribute__((objc_bridge(id))) __IOSurface* IOSurfaceRef;
-enum __attribute__((flag_enum, enum_extensibility(open))) IOSurfaceLockOptions
-    : uint32_t { kIOSurfaceLockReadOnly = 1 };
+enum __attribute__((flag_enum, enum_extensibility(open))) IOSurfaceLockOptions : uint32_t {
+  kIOSurfaceLockReadOnly = 1
+};
 typedef enum IOSurfaceLockOptions IOSurfaceLockOptions;
 
 extern const CFStringRef kIOSurfaceWidth;

@@ -10,10 +10,9 @@ extern "C" {
 typedef struct __attribute__((objc_bridge(id))) __SecTask* SecTaskRef;
 
 SecTaskRef _Nullable SecTaskCreateFromSelf(CFAllocatorRef _Nullable allocator) CF_RETURNS_RETAINED;
-CFTypeRef _Nullable SecTaskCopyValueForEntitlement(SecTaskRef _Nonnull task,
-                                                   CFStringRef _Nonnull entitlement,
-                                                   CFErrorRef _Nullable* _Nullable error)
-    CF_RETURNS_RETAINED;
+CFTypeRef _Nullable SecTaskCopyValueForEntitlement(
+    SecTaskRef _Nonnull task, CFStringRef _Nonnull entitlement,
+    CFErrorRef _Nullable* _Nullable error) CF_RETURNS_RETAINED;
 
 #ifdef __cplusplus
 }
