@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <utility>
 
+#import "ane_attributes.h"
 #include "ane_info.h"
-#include "ane_tensor.h"
 #include "conv_data.h"
 #import "private_api.h"
 #import "support.h"
@@ -46,37 +46,6 @@ std::string describe(NSError* _Nullable error) {
   id below = top.userInfo[NSUnderlyingErrorKey];
   if ([below isKindOfClass:[NSError class]]) text += " (" + describe_one(below) + ")";
   return text;
-}
-
-std::int64_t count_of(NSDictionary<NSString*, id>* _Nonnull entry, NSString* _Nonnull key) {
-  id value = entry[key];
-  return [value isKindOfClass:[NSNumber class]] ? [(NSNumber*)value longLongValue] : 0;
-}
-
-Tensor tensor_of(NSDictionary<NSString*, id>* _Nonnull entry) {
-  Tensor t;
-  id type = entry[@"Type"];
-  if ([type isKindOfClass:[NSString class]]) t.type = to_string(type);
-  t.batches = count_of(entry, @"Batches");
-  t.channels = count_of(entry, @"Channels");
-  t.depth = count_of(entry, @"Depth");
-  t.height = count_of(entry, @"Height");
-  t.width = count_of(entry, @"Width");
-  t.batch_stride = count_of(entry, @"BatchStride");
-  t.depth_stride = count_of(entry, @"DepthStride");
-  t.plane_stride = count_of(entry, @"PlaneStride");
-  t.row_stride = count_of(entry, @"RowStride");
-  t.interleave = count_of(entry, @"Interleave");
-  return t;
-}
-
-// The element of an array or the value of a dictionary, nil where the structure is another.
-id _Nullable item(id _Nullable list, NSUInteger index) {
-  if (![list isKindOfClass:[NSArray class]] || [(NSArray*)list count] <= index) return nil;
-  return ((NSArray*)list)[index];
-}
-id _Nullable value(id _Nullable dictionary, NSString* _Nonnull key) {
-  return [dictionary isKindOfClass:[NSDictionary class]] ? ((NSDictionary*)dictionary)[key] : nil;
 }
 
 NSDictionary<NSString*, id>* _Nonnull load_options(const Region& region, const Device& device,
@@ -205,27 +174,15 @@ class AneProgram final : public Program {
   }
 
   Failure find_tensors() {
-    NSDictionary<NSString*, id>* attributes = [model_ modelAttributes];
-    id network = item(value(attributes, @"NetworkStatusList"), 0);
-    id inputs = value(network, @"LiveInputList");
-    id outputs = value(network, @"LiveOutputList");
-    id input = item(inputs, 0);
-    id output = item(outputs, 0);
-    const bool single = item(inputs, 1) == nil && item(outputs, 1) == nil;
-    if (!single || ![input isKindOfClass:[NSDictionary class]] ||
-        ![output isKindOfClass:[NSDictionary class]]) {
+    Attributes attributes = read_attributes([model_ modelAttributes]);
+    if (!attributes.one_input_and_output) {
       return {"the loaded model doesn't list one input and one output", false};
     }
-    input_ = tensor_of(input);
-    output_ = tensor_of(output);
-    id procedure =
-        item(value(value(attributes, @"ANEFModelDescription"), @"ANEFModelProcedures"), 0);
-    id input_indices = value(procedure, @"ANEFModelInputSymbolIndexArray");
-    id output_indices = value(procedure, @"ANEFModelOutputSymbolIndexArray");
-    id number = value(procedure, @"ANEFModelProcedureID");
-    input_indices_ = [input_indices isKindOfClass:[NSArray class]] ? input_indices : @[ @0 ];
-    output_indices_ = [output_indices isKindOfClass:[NSArray class]] ? output_indices : @[ @0 ];
-    procedure_ = [number isKindOfClass:[NSNumber class]] ? number : @0;
+    input_ = std::move(attributes.input);
+    output_ = std::move(attributes.output);
+    input_indices_ = attributes.input_indices;
+    output_indices_ = attributes.output_indices;
+    procedure_ = attributes.procedure;
     return {};
   }
 

@@ -23,11 +23,6 @@ def no_object_stays():
     assert live_objects() == 0
 
 
-@pytest.fixture
-def fault(monkeypatch):
-    return lambda names: monkeypatch.setenv("NNBT_DOUBLE_FAULT", names)
-
-
 def spec(**changes):
     values = {"device": "ane", "size": 6, "channels": 3, "layers": 2, "batch": 2}
     return native.ConvSpec(**{**values, **changes})

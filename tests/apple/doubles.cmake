@@ -28,7 +28,8 @@ add_library(apple_doubles OBJECT ${here}/doubles/metal.mm ${here}/doubles/mpsgra
   ${here}/doubles/executable.mm ${here}/doubles/graph_state.cpp ${here}/doubles/package_files.cpp
   ${here}/doubles/sysctl.cpp ${here}/doubles/registry.mm ${here}/doubles/surface.mm
   ${here}/doubles/ane_script.cpp ${here}/linux/runtime.m)
-add_library(ane_doubles OBJECT ${here}/doubles/ane.mm)
+add_library(ane_doubles OBJECT ${here}/doubles/ane_client.mm ${here}/doubles/ane_model.mm
+  ${here}/doubles/ane_objects.mm ${here}/doubles/ane_layout.cpp)
 target_include_directories(apple_doubles PRIVATE ${here}/linux/system)
 target_include_directories(nnbt_core PRIVATE ${here}/linux/system)
 foreach(doubles apple_doubles ane_doubles)
@@ -39,6 +40,7 @@ target_include_directories(ane_doubles PRIVATE ${here}/linux/system)
 # _Float16 and the hidden symbols need the same compiler for the C++ part.
 set_source_files_properties(${here}/doubles/graph_state.cpp ${here}/doubles/package_files.cpp
   ${here}/doubles/sysctl.cpp ${here}/doubles/ane_script.cpp
+  ${here}/doubles/ane_layout.cpp
   PROPERTIES LANGUAGE OBJCXX COMPILE_OPTIONS "-xc++;-std=c++20")
 
 file(GLOB objc_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/objc/*.mm

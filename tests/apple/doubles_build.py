@@ -1,6 +1,7 @@
 """The doubles' extension in the place of nnbt._native, and its helper process.
 
-Import this before anything of nnbt. NNBT_DOUBLES_BUILD is the build directory (`.ci/apple run`).
+A plugin of pytest (-p doubles_build), so that it is loaded before anything of nnbt.
+NNBT_DOUBLES_BUILD is the build directory (`.ci/apple run`).
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 BUILD = Path(os.environ["NNBT_DOUBLES_BUILD"])
 HELPER = BUILD / "nnbt_helper"
+WITHOUT_ANE = BUILD / "nnbt_helper_without_ane"
 MODULE = next(BUILD.glob("_native.*.so"))
 
 
@@ -38,3 +42,29 @@ def helper(request, **changes):
 
     request = {"size": 5, "channels": 2, "layers": 2, "runs": 3, "warmup": 1, **request}
     return run_helper(request, **{"executable": HELPER, **changes})
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path_factory, monkeypatch):
+    """Nothing stays in the temporary directory, whatever fails."""
+    directory = tmp_path_factory.mktemp("tmp")
+    monkeypatch.setenv("TMPDIR", str(directory))
+    yield
+    left = [path for path in directory.rglob("*") if "MetalPerformance" not in str(path)]
+    assert left == []
+
+
+@pytest.fixture
+def fault(monkeypatch):
+    return lambda names: monkeypatch.setenv("NNBT_DOUBLE_FAULT", names)
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """Sets what the engine says of itself and counts, {register: change per evaluation}."""
+
+    def set_(changes, /, **said):
+        words = [f"{key}={value}" for key, value in {**said, **changes}.items()]
+        monkeypatch.setenv("NNBT_DOUBLE_ANE", " ".join(words))
+
+    return set_
