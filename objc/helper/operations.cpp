@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -54,15 +55,45 @@ std::vector<std::unique_ptr<Probe>> all_probes() {
   return probes;
 }
 
+ane::Replay not_replayed(ane::Status status, const std::exception& problem) {
+  ane::Replay replay;
+  replay.status = status;
+  replay.detail = problem.what();
+  return replay;
+}
+
 // Takes the step, because its executable must be gone before the client loads the same program.
-ane::Replay replay_step(std::unique_ptr<ConvStep> step, const std::string& saved,
+// `package` is one with the step's regions; empty: a temporary one is saved. Whatever fails is a
+// status, so that what was measured before isn't lost.
+ane::Replay replay_step(std::unique_ptr<ConvStep> step, std::string package,
                         const ane::ReplayOptions& options) {
   const ConvSpec spec = step->spec();
   const TemporaryPackage temporary;
-  const std::string package = saved.empty() ? temporary.path() : saved;
-  if (saved.empty()) step->save_package(package);
+  std::string note;
+  try {
+    if (package.empty()) {
+      package = temporary.path();
+      note = step->save_package(package);
+    }
+  } catch (const std::runtime_error& problem) {
+    return not_replayed(ane::Status::kNoRegion, problem);
+  }
   step.reset();
-  return ane::replay_package(package, spec, options);
+  try {
+    ane::Replay replay = ane::replay_package(package, spec, options);
+    if (replay.status != ane::Status::kOk && replay.detail.empty()) replay.detail = note;
+    return replay;
+  } catch (const std::runtime_error& problem) {  // asking for the device raised
+    return not_replayed(ane::Status::kFrameworkMissing, problem);
+  }
+}
+
+// A package of the request's that has regions: what was loaded is replayed, not compiled anew.
+std::string package_with_regions(const HelperRequest& request) {
+  for (const std::string& package : {request.save_package, request.package}) {
+    if (!package.empty() && !ane::read_bundle(package).regions.empty()) return package;
+  }
+  return {};
 }
 
 std::string measure_document(const HelperRequest& request) {
@@ -83,7 +114,8 @@ std::string measure_document(const HelperRequest& request) {
   }
   if (request.pmu) {
     const ane::ReplayOptions options{request.pmu_windows, request.measure};
-    out.add("pmu", replay_json(replay_step(std::move(step), request.save_package, options)));
+    const std::string package = package_with_regions(request);
+    out.add("pmu", replay_json(replay_step(std::move(step), package, options)));
   }
   return out.str();
 }
@@ -103,18 +135,19 @@ ane::Replay selftest_replay() {
   ane::ReplayOptions options;
   options.windows = ane::kMinWindows;
   options.measure.runs = 20;
-  ane::Replay replay;
-  replay.status = ane::Status::kNoRegion;
+  std::unique_ptr<ConvStep> step;
   try {
-    replay = replay_step(make_conv(selftest_spec()), {}, options);
+    step = make_conv(selftest_spec());
   } catch (const std::runtime_error& problem) {
-    replay.detail = problem.what();  // nothing was compiled that could be replayed
+    return not_replayed(ane::Status::kNoRegion, problem);
   }
-  if (replay.status == ane::Status::kOk) {
-    ane::Context context;
-    context.cores = replay.cores.value_or(context.cores);
-    replay.status = ane::decode_windows(replay.windows, context).status;
+  ane::Replay replay = replay_step(std::move(step), {}, options);
+  if (replay.status != ane::Status::kOk) return replay;
+  for (ane::Window& window : replay.windows) {
+    window.wall_ns.reset();
+    window.hw_ns.reset();
   }
+  replay.status = ane::decode_windows(replay.windows, {}).status;
   return replay;
 }
 

@@ -41,6 +41,7 @@ static const NSUInteger kStatisticsBytes = 4096;
   return [super respondsToSelector:selector];
 }
 + (BOOL)hasANE {
+  if (fault("device_exception")) ane_raise("told to raise");
   return fault("no_engine") ? NO : YES;
 }
 + (BOOL)isVirtualMachine {
