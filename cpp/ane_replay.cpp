@@ -118,6 +118,7 @@ void run_program(Program& program, const ConvSpec& spec, const ReplayOptions& op
   try {
     program.prepare();
     take_windows(program, options, now, last, out);
+    for (std::size_t i = 0; i < last.registers.size(); ++i) out.labels.push_back(program.label(i));
     out.check = check_conv(spec, program.output());
   } catch (const std::runtime_error& problem) {
     out.detail = problem.what();
@@ -132,8 +133,6 @@ void run_program(Program& program, const ConvSpec& spec, const ReplayOptions& op
   facts.data_bytes = last.data_bytes;
   // Counters that are there beat the mask: nobody has shown that every release writes it back.
   if (!any_register(last)) facts.mask = program.mask();
-  out.labels.reserve(last.registers.size());
-  for (std::size_t i = 0; i < last.registers.size(); ++i) out.labels.push_back(program.label(i));
   if (gate_status(facts) == Status::kUnknownFormat) {
     out.detail = "the counter data has " + std::to_string(last.data_bytes.value_or(0)) + " bytes";
   }

@@ -105,35 +105,47 @@ class AneProgram final : public Program {
 
   std::optional<std::uint64_t> hw_ns() const override {
     std::uint64_t time = 0;
-    @autoreleasepool {
-      time = [statistics() hwExecutionTime];
-    }
+    guarded(
+        "reading the time",
+        [&] {
+          time = [statistics() hwExecutionTime];
+          return Failure{};
+        },
+        kFramework);
     return time > 0 ? std::optional(time) : std::nullopt;
   }
 
   Snapshot snapshot() const override {
     Snapshot out;
-    @autoreleasepool {
-      id<NNBTAneStatistics> statistics = this->statistics();
-      out.stats_present = statistics != nil;
-      NSData* data = [statistics perfCounterData];
-      if ([data isKindOfClass:[NSData class]]) {
-        out.data_bytes = data.length;
-        out.registers.resize(data.length / sizeof(std::uint64_t));
-        std::memcpy(out.registers.data(), data.bytes, out.registers.size() * sizeof(std::uint64_t));
-      }
-    }
+    guarded(
+        "reading the counters",
+        [&] {
+          id<NNBTAneStatistics> statistics = this->statistics();
+          out.stats_present = statistics != nil;
+          NSData* data = [statistics perfCounterData];
+          if (![data isKindOfClass:[NSData class]]) return Failure{};
+          out.data_bytes = data.length;
+          out.registers.resize(data.length / sizeof(std::uint64_t));
+          std::memcpy(out.registers.data(), data.bytes,
+                      out.registers.size() * sizeof(std::uint64_t));
+          return Failure{};
+        },
+        kFramework);
     return out;
   }
 
   std::string label(std::size_t index) const override {
     std::string name;
-    @autoreleasepool {
-      id<NNBTAneStatistics> statistics = this->statistics();
-      if ([(id)statistics respondsToSelector:@selector(stringForPerfCounter:)]) {
-        name = to_string([statistics stringForPerfCounter:static_cast<int>(index)]);
-      }
-    }
+    guarded(
+        "naming a counter",
+        [&] {
+          id<NNBTAneStatistics> statistics = this->statistics();
+          if ([(id)statistics respondsToSelector:@selector(stringForPerfCounter:)]) {
+            name = to_string([statistics stringForPerfCounter:static_cast<int>(index)]);
+          }
+          return Failure{};
+        },
+        kFramework);
     // One name of the framework's ends in a colon.
     if (name.ends_with(':')) name.pop_back();
     return name;

@@ -144,6 +144,7 @@ GATES = {
     "evaluation_fails_later": ("evaluation_failed", "inference error"),
     "evaluation_error_only": ("evaluation_failed", "com.apple.appleneuralengine 3: timeout"),
     "evaluation_exception": ("evaluation_failed", "raised NSInvalidArgumentException while"),
+    "counters_exception": ("evaluation_failed", "while reading the counters"),
     "no_attributes": ("evaluation_failed", "doesn't list one input and one output"),
     "two_inputs": ("evaluation_failed", "doesn't list one input and one output"),
     "odd_type": ("evaluation_failed", "unknown type 'Float8'"),

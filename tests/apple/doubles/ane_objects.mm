@@ -100,6 +100,7 @@ static const NSUInteger kStatisticsBytes = 4096;
   return time;
 }
 - (NSData*)perfCounterData {
+  if (fault("counters_exception")) ane_raise("told to raise");
   count_snapshot();
   return data;
 }
