@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "ane_replay.h"
 #include "conv.h"
 #include "measure.h"
 
@@ -19,7 +20,7 @@ struct HelperRequest {
   std::string save_package;  // and save to this
   bool placement = true;
   bool pmu = false;  // replay on the ANE with counters
-  std::int64_t pmu_windows = 5;
+  std::int64_t pmu_windows = ane::kDefaultWindows;
 };
 
 // Throws std::invalid_argument for text that isn't a request, or one that contradicts itself.

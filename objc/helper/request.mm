@@ -5,7 +5,6 @@
 #include <map>
 #include <stdexcept>
 
-#include "ane_replay.h"
 #include "conv_names.h"
 #import "support.h"
 

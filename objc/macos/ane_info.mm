@@ -20,18 +20,8 @@ namespace {
 constexpr const char* kFramework =
     "/System/Library/PrivateFrameworks/AppleNeuralEngine.framework/AppleNeuralEngine";
 
-// The first name matches on every generation seen; the others are newer drivers' own classes.
-constexpr std::array kDriverClasses = {
-    "H11ANEIn",
-    "AppleH11ANEInterface",
-    "AppleH13ANEInterface",
-    "AppleH14ANEInterface",
-    "AppleH15ANEInterface",
-    "AppleH16ANEInterface",
-    "AppleH17ANEInterface",
-    "AppleH18ANEInterface",
-    "AppleH19ANEInterface",
-};
+// The first name has matched on every generation seen, M1 to M5; the second is newer drivers' own.
+constexpr std::array kDriverClasses = {"H11ANEIn", "AppleH16ANEInterface"};
 
 // A class or method without which nothing can be replayed; the rest is asked for where it's used.
 struct Required {

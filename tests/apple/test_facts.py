@@ -87,7 +87,7 @@ def test_the_allow_list_names_a_source_for_each_entry(modules):
         "ANEDevice",
     }
     api = check.PRIVATE_API
-    entries = [*api["classes"].values(), *api["keys"].values()]
+    entries = [*api["classes"].values(), *api["names"].values()]
     entries += [fact["sources"] for fact in api["selectors"].values()]
     assert all(source for sources in entries for source in (sources or [""]))
 

@@ -2,7 +2,7 @@
 
 Sources use only what the stubs declare (the compiler says so), the stubs agree with the SDK (this),
 and what a built library sends beyond them is exactly the private selectors of objc/private_api.h,
-which agree with private_api.json: each private class, selector, type and key with who has seen it.
+which agree with private_api.json: each private class, selector, type and name with who has seen it.
 
 usage: check.py stubs CLANG [FLAG...]
        check.py binary MACH_O...
@@ -142,13 +142,14 @@ def private_problems(declarations: list[Declaration]) -> list[str]:
         if kinds != (declared[where].result, *declared[where].arguments):
             problems.append(f"{where}: its types aren't {known[where]['type']}")
     by_name = {where: fact["sources"] for where, fact in known.items()}
-    by_name |= PRIVATE_API["classes"] | PRIVATE_API["keys"]
+    by_name |= PRIVATE_API["classes"] | PRIVATE_API["names"]
     return sorted(problems) + [f"{name}: no source" for name, by in by_name.items() if not by]
 
 
 def private_names(binary: bytes) -> set[str]:
-    """Private classes and option keys among a binary's strings."""
-    return {name.decode() for name in re.findall(rb"\0(_ANE\w+|kANE\w+)(?=\0)", binary)}
+    """Private classes and other names among a binary's strings; selectors are looked at apart."""
+    names = rb"\0(k?_?ANE\w+|csr_\w+|\w*H\d\dANE\w+)(?=\0)"
+    return {name.decode() for name in re.findall(names, binary)} - private_selectors()
 
 
 def check_binary(path: Path, public: set[str]) -> list[str]:
@@ -158,7 +159,7 @@ def check_binary(path: Path, public: set[str]) -> list[str]:
         return [f"{path.name}: no selectors found"]
     unknown = sent - public - NSOBJECT - private_selectors()
     problems = [f"{path.name}: {name} is neither public nor declared private" for name in unknown]
-    allowed = PRIVATE_API["classes"].keys() | PRIVATE_API["keys"].keys()
+    allowed = PRIVATE_API["classes"].keys() | PRIVATE_API["names"].keys()
     problems += [f"{path.name}: names {name}" for name in private_names(binary) - allowed]
     text = binary.decode("latin-1")
     problems += [f"{path.name}: links {name}" for name in set(PRIVATE_SYMBOL.findall(text))]
@@ -186,7 +187,7 @@ def main() -> None:
             problems += check_binary(path, public)
         # What nothing uses any more doesn't belong on the list.
         named = set().union(*(private_names(path.read_bytes()) for path in paths))
-        listed = PRIVATE_API["classes"].keys() | PRIVATE_API["keys"].keys()
+        listed = PRIVATE_API["classes"].keys() | PRIVATE_API["names"].keys()
         problems += [f"{name}: listed, but no binary names it" for name in listed - named]
     for problem in problems:
         print("PROBLEM", problem)
