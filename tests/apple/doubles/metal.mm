@@ -80,7 +80,11 @@ id<MTLDevice> MTLCreateSystemDefaultDevice(void) {
 
 @implementation NSProcessInfo (NNBTNewer)
 - (NSProcessInfoThermalState)thermalState {
-  return doubles::fault("hot") ? 2 : 0;
+  const char* levels[] = {"", "warm", "hot", "critical", "no_such_level"};
+  for (NSInteger level = 1; level < 5; ++level) {
+    if (doubles::fault(levels[level])) return level;
+  }
+  return 0;
 }
 - (BOOL)isLowPowerModeEnabled {
   return doubles::fault("low_power") ? YES : NO;
