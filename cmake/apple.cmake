@@ -2,13 +2,12 @@
 enable_language(OBJCXX)
 set(CMAKE_OBJCXX_STANDARD 20)
 set(CMAKE_OBJCXX_STANDARD_REQUIRED ON)
-# objc/macos is what an iOS app can't have.
 file(GLOB objc_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/objc/*.mm
   ${PROJECT_SOURCE_DIR}/objc/macos/*.mm)
 target_sources(nnbt_core PRIVATE ${objc_sources})
+target_include_directories(nnbt_core PRIVATE ${PROJECT_SOURCE_DIR}/objc)
 set(objc_options -fobjc-arc -Wall -Wextra -Wshadow -Wconversion -Wundeclared-selector
   -Wobjc-method-access -Wunguarded-availability-new)
-target_include_directories(nnbt_core PRIVATE objc)
 target_compile_options(nnbt_core PRIVATE "$<$<COMPILE_LANGUAGE:OBJCXX>:${objc_options}>")
 foreach(framework Foundation CoreFoundation Metal MetalPerformanceShaders
     MetalPerformanceShadersGraph)

@@ -26,30 +26,19 @@ set(with_arc ${gnustep} -fobjc-runtime=objfw-0.8 -fobjc-arc -fobjc-arc-exception
 # Doubles can't be ARC: classes may be implemented in GCC's own ABI only.
 add_library(apple_doubles OBJECT ${here}/doubles/metal.mm ${here}/doubles/mpsgraph.mm
   ${here}/doubles/executable.mm ${here}/doubles/graph_state.cpp ${here}/doubles/package_files.cpp
-  ${here}/doubles/sysctl.cpp ${here}/doubles/process.cpp ${here}/doubles/dlopen.cpp
-  ${here}/linux/runtime.m)
+  ${here}/doubles/sysctl.cpp ${here}/linux/runtime.m)
 target_include_directories(apple_doubles PRIVATE ${here}/linux/system)
-target_compile_definitions(apple_doubles PRIVATE NNBT_DOUBLES_DIRECTORY="${CMAKE_BINARY_DIR}")
-target_include_directories(nnbt_core PRIVATE ${here}/linux/system ${PROJECT_SOURCE_DIR}/objc)
+target_include_directories(nnbt_core PRIVATE ${here}/linux/system)
 target_compile_options(apple_doubles PRIVATE
   "$<$<COMPILE_LANGUAGE:OBJC,OBJCXX>:${gnustep};-fobjc-runtime=gcc;-Wno-everything>")
 # _Float16 and the hidden symbols need the same compiler for the C++ part.
 set_source_files_properties(${here}/doubles/graph_state.cpp ${here}/doubles/package_files.cpp
-  ${here}/doubles/sysctl.cpp ${here}/doubles/process.cpp ${here}/doubles/dlopen.cpp
-  PROPERTIES LANGUAGE OBJCXX COMPILE_OPTIONS "-xc++;-std=c++20")
-
-# Libraries of their own, which the product opens by Apple's paths: doubles/dlopen.cpp knows them.
-add_library(double_ioreport SHARED ${here}/doubles/ioreport.mm)
-add_library(double_kperf SHARED ${here}/doubles/kperf.cpp)
-add_library(double_empty SHARED ${here}/doubles/empty.cpp)
-target_compile_options(double_ioreport PRIVATE ${gnustep} -fobjc-runtime=gcc -Wno-everything)
-target_link_libraries(double_ioreport PRIVATE -L${gcc_dir} gnustep-base objc)
-add_dependencies(nnbt_core double_ioreport double_kperf double_empty)
-target_link_options(nnbt_core INTERFACE LINKER:--wrap=dlopen)
+  ${here}/doubles/sysctl.cpp PROPERTIES LANGUAGE OBJCXX COMPILE_OPTIONS "-xc++;-std=c++20")
 
 file(GLOB objc_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/objc/*.mm
   ${PROJECT_SOURCE_DIR}/objc/macos/*.mm)
 target_sources(nnbt_core PRIVATE ${objc_sources})
+target_include_directories(nnbt_core PRIVATE ${PROJECT_SOURCE_DIR}/objc)
 target_compile_options(nnbt_core PRIVATE "$<$<COMPILE_LANGUAGE:OBJCXX>:${with_arc}>")
 target_link_libraries(nnbt_core PUBLIC -L${gcc_dir} gnustep-base objc)
 
@@ -66,6 +55,20 @@ add_executable(nnbt_doubles_driver ${here}/driver.cpp objc/ios/rows.cpp objc/swi
   $<TARGET_OBJECTS:apple_doubles>)
 target_include_directories(nnbt_doubles_driver PRIVATE ${PROJECT_SOURCE_DIR}/objc)
 target_link_libraries(nnbt_doubles_driver PRIVATE nnbt_core)
+
+# What the power probe reads: libraries of their own, opened by Apple's paths (doubles/dlopen.cpp),
+# and functions of Darwin's kernel. Part of every program with the product in it.
+add_library(double_ioreport SHARED ${here}/doubles/ioreport.mm)
+add_library(double_kperf SHARED ${here}/doubles/kperf.cpp)
+add_library(double_empty SHARED ${here}/doubles/empty.cpp)
+target_compile_options(double_ioreport PRIVATE ${gnustep} -fobjc-runtime=gcc -Wno-everything)
+target_link_libraries(double_ioreport PRIVATE -L${gcc_dir} gnustep-base objc)
+add_library(power_doubles OBJECT ${here}/doubles/process.cpp ${here}/doubles/dlopen.cpp)
+target_include_directories(power_doubles PRIVATE ${here}/linux/system)
+target_compile_definitions(power_doubles PRIVATE NNBT_DOUBLES_DIRECTORY="${CMAKE_BINARY_DIR}")
+add_dependencies(nnbt_core double_ioreport double_kperf double_empty)
+target_sources(nnbt_core INTERFACE $<TARGET_OBJECTS:power_doubles>)
+target_link_options(nnbt_core INTERFACE LINKER:--wrap=dlopen)
 
 add_executable(nnbt_power_driver ${here}/power_driver.cpp $<TARGET_OBJECTS:apple_doubles>)
 target_include_directories(nnbt_power_driver PRIVATE ${PROJECT_SOURCE_DIR}/objc)
