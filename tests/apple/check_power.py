@@ -158,15 +158,18 @@ def test_two_hundred_windows_of_one_subscription_leave_nothing_behind(faults):
         ("hot", "serious"),
         ("critical", "critical"),
         ("no_such_level", "unknown"),
+        # The worse of both ends.
+        ("cools_down", "serious"),
+        ("warms_up", "serious"),
     ],
 )
 def test_thermal_states(faults, state):
     assert read("1", "0", faults=faults)[0]["thermal_state"] == state
 
 
-def test_low_power_mode():
-    assert read("1", "0")[0]["low_power_mode"] is False
-    assert read("1", "0", faults="low_power")[0]["low_power_mode"] is True
+@pytest.mark.parametrize("faults", ["", "low_power", "saves_at_first", "saves_later"])
+def test_low_power_mode_at_either_end(faults):
+    assert read("1", "0", faults=faults)[0]["low_power_mode"] is bool(faults)
 
 
 @pytest.mark.parametrize("faults", ["no_rusage", "no_pmu"])
