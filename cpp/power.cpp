@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 
-#include "json.h"
+#include "json_value.h"
 
 namespace nnbt {
 namespace {
@@ -17,17 +17,10 @@ std::optional<std::uint64_t> change(std::uint64_t begin, std::uint64_t end) {
   return end - begin;
 }
 
-std::string count(const std::optional<std::uint64_t>& value) {
-  return value ? std::to_string(*value) : "null";
-}
-
 std::string energies(const std::map<std::string, double>& energy_j) {
-  std::string json = "{";
-  for (const auto& [rail, joules] : energy_j) {
-    if (json.size() > 1) json += ", ";
-    json += json_quoted(rail) + ": " + json_number(joules);
-  }
-  return json + "}";
+  json::Object object;
+  for (const auto& [rail, joules] : energy_j) object.add(rail, json::number(joules));
+  return object.str();
 }
 
 }  // namespace
@@ -57,15 +50,18 @@ void add_usage(PowerReading& reading, const std::optional<ProcessUsage>& begin,
 }
 
 std::string power_json(const PowerReading& reading) {
-  std::string json = R"({"ioreport": )" + json_quoted(energy_source_name(reading.ioreport)) +
-                     R"(, "detail": )" + json_quoted(reading.detail);
-  if (reading.energy_j) json += R"(, "energy_j": )" + energies(*reading.energy_j);
-  json += R"(, "window_s": )" + json_number(reading.window_s) + R"(, "thermal_state": )" +
-          json_quoted(thermal_state_name(reading.thermal)) + R"(, "low_power_mode": )";
-  json += reading.low_power_mode ? (*reading.low_power_mode ? "true" : "false") : "null";
-  return json + R"(, "cpu_cycles": )" + count(reading.cpu_cycles) + R"(, "cpu_instructions": )" +
-         count(reading.cpu_instructions) + R"(, "kperf": )" +
-         json_quoted(kperf_state_name(reading.kperf)) + "}";
+  const auto count = [](std::uint64_t value) { return json::number(value); };
+  json::Object object;
+  object.add("ioreport", json::text(energy_source_name(reading.ioreport)))
+      .add("detail", json::text(reading.detail));
+  if (reading.energy_j) object.add("energy_j", energies(*reading.energy_j));
+  return object.add("window_s", json::number(reading.window_s))
+      .add("thermal_state", json::text(thermal_state_name(reading.thermal)))
+      .add("low_power_mode", json::maybe(reading.low_power_mode, json::boolean))
+      .add("cpu_cycles", json::maybe(reading.cpu_cycles, count))
+      .add("cpu_instructions", json::maybe(reading.cpu_instructions, count))
+      .add("kperf", json::text(kperf_state_name(reading.kperf)))
+      .str();
 }
 
 }  // namespace nnbt

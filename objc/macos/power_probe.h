@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "power.h"
+#include "probe.h"
 
 namespace nnbt {
 
@@ -29,5 +30,9 @@ class PowerProbe {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// For measure(): starts and stops with the timed runs and leaves the result in `reading`. Both
+// arguments must outlive it.
+std::unique_ptr<Probe> power_window(PowerProbe& power, PowerReading& reading);
 
 }  // namespace nnbt

@@ -9,14 +9,16 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "clock.h"
 #import "ioreport.h"
 #import "private_functions.h"
-#import "support.h"
 
 namespace nnbt {
 namespace {
@@ -69,6 +71,18 @@ Kperf look_at_kperf() {
   }
   return {KperfState::kAbsent, std::string("kperf gives no counters: ") + std::strerror(why)};
 }
+
+class PowerWindow final : public Probe {
+ public:
+  PowerWindow(PowerProbe& power, PowerReading& reading) : power_(power), reading_(reading) {}
+
+  void begin() override { power_.start(); }
+  void end(std::vector<Reading>& /*readings*/) override { reading_ = power_.stop(); }
+
+ private:
+  PowerProbe& power_;
+  PowerReading& reading_;
+};
 
 void append(std::string& text, const std::string& more) {
   if (more.empty()) return;
@@ -140,6 +154,10 @@ PowerReading PowerProbe::availability() {
     if (!waiting || steady_now_ns() - first_ns > kLongestLookNs) return reading;
     state_->started = true;  // the same window goes on
   }
+}
+
+std::unique_ptr<Probe> power_window(PowerProbe& power, PowerReading& reading) {
+  return std::make_unique<PowerWindow>(power, reading);
 }
 
 }  // namespace nnbt

@@ -54,6 +54,13 @@ def test_a_window_has_energy_by_rail_and_every_key():
     assert "process energy: 0.25 J" in said
 
 
+def test_a_window_of_the_timing_loop_is_one_window():
+    reading, _ = read("measure")
+    assert reading["energy_j"]["ANE"] == 0.035
+    assert reading["cpu_cycles"] == 3_000_000
+    assert reading["window_s"] >= 0.06  # of three runs of 20 ms, warm-up left out
+
+
 @pytest.mark.parametrize(
     ("faults", "state", "words"),
     [

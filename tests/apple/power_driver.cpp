@@ -1,15 +1,19 @@
 // Runs the power probe on doubles and prints its last reading as JSON; check_power.py reads it.
 //
-// usage: nnbt_power_driver WINDOWS WINDOW_MS | info
+// usage: nnbt_power_driver WINDOWS WINDOW_MS | info | measure
 #include <dlfcn.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "macos/power_probe.h"
+#include "measure.h"
 
 namespace {
 
@@ -25,11 +29,27 @@ PowerReading last_of(PowerProbe& probe, int windows, int window_ms) {
   return reading;
 }
 
+struct Pause final : Step {
+  void run() override { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
+};
+
+PowerReading of_timed_runs(PowerProbe& power) {
+  PowerReading reading;
+  std::vector<std::unique_ptr<Probe>> probes;
+  probes.push_back(power_window(power, reading));
+  Pause pause;
+  MeasureOptions options;
+  options.runs = 3;
+  measure(pause, options, probes);
+  return reading;
+}
+
 PowerReading read(int count, char** words) {
   PowerProbe probe;
   if (count == 2 && std::string(words[1]) == "info") return probe.availability();
+  if (count == 2 && std::string(words[1]) == "measure") return of_timed_runs(probe);
   if (count == 3) return last_of(probe, std::atoi(words[1]), std::atoi(words[2]));
-  std::cerr << "usage: nnbt_power_driver WINDOWS WINDOW_MS | info\n";
+  std::cerr << "usage: nnbt_power_driver WINDOWS WINDOW_MS | info | measure\n";
   std::exit(2);
 }
 

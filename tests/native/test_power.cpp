@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 
-#include "json.h"
 #include "power.h"
 
 namespace {
@@ -20,16 +19,6 @@ using nnbt::thermal_state_name;
 using nnbt::ThermalState;
 
 }  // namespace
-
-TEST_CASE("JSON text is quoted and numbers read back") {
-  CHECK(nnbt::json_quoted("a \"b\" \\ \n\x1f \xc2\xb5") ==
-        "\"a \\\"b\\\" \\\\ \\u000a\\u001f \xc2\xb5\"");
-  CHECK(nnbt::json_number(0.1) == "0.1");
-  CHECK(nnbt::json_number(2.0) == "2");
-  CHECK(nnbt::json_number(-1.7976931348623157e308) == "-1.7976931348623157e+308");
-  CHECK(nnbt::json_number(std::numeric_limits<double>::infinity()) == "null");
-  CHECK(nnbt::json_number(std::numeric_limits<double>::quiet_NaN()) == "null");
-}
 
 TEST_CASE("thermal levels have names, unknown ones are the worst") {
   CHECK(thermal_state_name(thermal_state(0)) == "nominal");

@@ -1,0 +1,66 @@
+// Writes JSON: each function returns the text of one value, so that values nest by composition.
+// The result is valid whatever goes in.
+#pragma once
+
+#include <concepts>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace nnbt::json {
+
+inline constexpr std::string_view kNull = "null";
+
+// A string; bytes that aren't UTF-8 become U+FFFD, as frameworks may return anything.
+std::string text(std::string_view bytes);
+
+// null for a number that isn't finite; round trips exactly.
+std::string number(double value);
+
+std::string boolean(bool value);
+
+template <std::integral Integer>
+  requires(!std::same_as<Integer, bool>)
+std::string number(Integer value) {
+  return std::to_string(value);
+}
+
+// A list of what `write` makes of each item.
+template <typename Range, typename Write>
+std::string list(const Range& items, const Write& write) {
+  std::string out = "[";
+  for (const auto& item : items) {
+    if (out.size() > 1) out += ", ";
+    out += write(item);
+  }
+  return out + "]";
+}
+
+inline std::string texts(const auto& items) {
+  return list(items, [](const auto& item) { return text(item); });
+}
+inline std::string numbers(const auto& items) {
+  return list(items, [](const auto& item) { return number(item); });
+}
+
+// What `write` makes of the value, null where there is none.
+template <typename Value, typename Write>
+std::string maybe(const std::optional<Value>& value, const Write& write) {
+  return value ? write(*value) : std::string(kNull);
+}
+
+// An object, member by member.
+class Object {
+ public:
+  Object& add(std::string_view key, std::string_view json) {
+    members_ += (members_.empty() ? "" : ", ") + text(key) + ": " + std::string(json);
+    return *this;
+  }
+  std::string str() const { return "{" + members_ + "}"; }
+
+ private:
+  std::string members_;
+};
+
+}  // namespace nnbt::json
