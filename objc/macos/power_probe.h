@@ -22,8 +22,8 @@ class PowerProbe {
   void start();
   PowerReading stop();  // throws std::logic_error without a start() before it
 
-  // What there is to read, without energies: windows of 50 ms until a counter moves, at most 2.5 s,
-  // since some systems publish their counters every 2.2 s.
+  // What there is to read, without energies: in steps of 100 ms until a counter moves, at most 2.5
+  // s, since some systems publish their counters every 2.2 s.
   PowerReading availability();
 
  private:

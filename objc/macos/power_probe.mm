@@ -23,7 +23,7 @@
 namespace nnbt {
 namespace {
 
-constexpr std::int64_t kLookNs = 50'000'000;
+constexpr std::int64_t kLookNs = 100'000'000;
 constexpr std::int64_t kLongestLookNs = 2'500'000'000;
 
 std::optional<ProcessUsage> process_usage() {

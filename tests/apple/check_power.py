@@ -93,7 +93,7 @@ def test_what_stands_in_the_way_is_a_state_with_a_sentence(faults, state, words)
 )
 def test_counters_that_stand_still_are_frozen(times, words):
     rows = f"CPU Energy,mJ,700,{times};ANE0,mJ,9,{times};GPU Energy,nJ,+5000"
-    reading, _ = read("1", "60", energy=rows)
+    reading, _ = read("1", "100", energy=rows)
     assert reading["ioreport"] == "frozen_zero"
     assert words in reading["detail"]
     assert "GPU moved, but is left out" in reading["detail"]
@@ -104,7 +104,7 @@ def test_a_window_of_milliseconds_says_nothing_of_frozen_counters():
     reading, _ = read("1", "2", energy="CPU Energy,mJ,700")
     assert reading["ioreport"] == "ok"
     assert reading["energy_j"] == {}
-    assert "measure for longer than 0.040 s" in reading["detail"]
+    assert "measure for longer than 0.100 s" in reading["detail"]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_availability_waits_for_the_first_publication():
     reading, _ = read("info", energy=f"CPU Energy,mJ,{values},o/o/o/o/o/o/n")
     assert reading["ioreport"] == "ok"
     assert "energy_j" not in reading
-    assert reading["window_s"] >= 0.3
+    assert reading["window_s"] >= 0.5
 
 
 def test_availability_gives_up_on_frozen_counters():
