@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "energy.h"
+#include "power_rails.h"
 
 namespace nnbt {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "energy.h"
+#include "power_rails.h"
 #import "private_functions.h"
 
 namespace nnbt {

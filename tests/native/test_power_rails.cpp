@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "energy.h"
+#include "power_rails.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "energy.h"
+#include "power_rails.h"
 
 #include <algorithm>
 #include <array>
