@@ -213,13 +213,6 @@ bool has_int8_convolution(const Graph& graph) {
   return any_int8_convolution(*graph.output, seen);
 }
 
-bool fault(const char* name) {
-  const char* faults = std::getenv("NNBT_DOUBLE_FAULT");
-  if (faults == nullptr) return false;
-  const std::string wanted = std::string(",") + name + ",";
-  return ("," + std::string(faults) + ",").find(wanted) != std::string::npos;
-}
-
 void count_object(long change) { live_objects += change; }
 
 }  // namespace doubles

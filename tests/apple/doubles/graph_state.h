@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "fault.h"
+
 namespace doubles {
 
 using Shape = std::vector<std::size_t>;
@@ -56,10 +58,6 @@ Shape convolved_shape(const Node& source, const Node& weights, const Convolution
 Values evaluate(const Graph& graph, const Values& input);
 
 bool has_int8_convolution(const Graph& graph);
-
-// A fault named in the environment variable NNBT_DOUBLE_FAULT (comma-separated) is on; read each
-// time, so that a test can switch faults on and off.
-bool fault(const char* name);
 
 // Objects of the doubles that are alive.
 void count_object(long change);

@@ -80,9 +80,21 @@ id<MTLDevice> MTLCreateSystemDefaultDevice(void) {
 
 @implementation NSProcessInfo (NNBTNewer)
 - (NSProcessInfoThermalState)thermalState {
-  return doubles::fault("hot") ? 2 : 0;
+  static int readings = 0;
+  ++readings;
+  if (doubles::fault("cools_down")) return readings == 1 ? 2 : 0;
+  if (doubles::fault("warms_up")) return readings == 1 ? 0 : 2;
+  const char* levels[] = {"", "warm", "hot", "critical", "no_such_level"};
+  for (NSInteger level = 1; level < 5; ++level) {
+    if (doubles::fault(levels[level])) return level;
+  }
+  return 0;
 }
 - (BOOL)isLowPowerModeEnabled {
+  static int readings = 0;
+  ++readings;
+  if (doubles::fault("saves_at_first")) return readings == 1;
+  if (doubles::fault("saves_later")) return readings > 1;
   return doubles::fault("low_power") ? YES : NO;
 }
 @end

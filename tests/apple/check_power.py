@@ -1,0 +1,224 @@
+"""The power probe on Linux, against doubles of IOReport, kperf, libproc and NSProcessInfo.
+
+Not collected by default: needs a build with NNBT_APPLE_DOUBLES=ON, whose directory is given by
+NNBT_DOUBLES_BUILD (`.ci/apple run` does both, with sanitizers as well). The driver fails when an
+object that IOReport handed out is still alive at its end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DRIVER = Path(os.environ["NNBT_DOUBLES_BUILD"]) / "nnbt_power_driver"
+KEYS = (
+    "ioreport",
+    "detail",
+    "energy_j",
+    "window_s",
+    "thermal_state",
+    "low_power_mode",
+    "cpu_cycles",
+    "cpu_instructions",
+    "kperf",
+)
+CPU = "CPU Energy,mJ,+50"  # alive, so that other rails can be looked at
+
+
+def read(*words: str, energy: str = "", faults: str = "") -> tuple[dict[str, Any], str]:
+    """The last reading of the driver, and what it said beside."""
+    environment = {**os.environ, "NNBT_DOUBLE_FAULT": faults}
+    if energy:
+        environment["NNBT_DOUBLE_ENERGY"] = energy
+    done = subprocess.run(
+        [DRIVER, *words], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "without pool" not in done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+def test_a_window_has_energy_by_rail_and_every_key():
+    reading, said = read("1", "60")
+    assert tuple(reading) == KEYS
+    assert reading["ioreport"] == "ok"
+    assert reading["energy_j"] == {"ANE": 0.035, "CPU": 0.05, "DRAM": 0.01, "GPU": 0.0009}
+    assert 0.06 <= reading["window_s"] < 5
+    assert reading["cpu_cycles"] == 3_000_000
+    assert reading["cpu_instructions"] == 8_000_000
+    assert "process energy: 0.25 J" in said
+
+
+def test_a_window_of_the_timing_loop_is_one_window():
+    reading, _ = read("measure")
+    assert reading["energy_j"]["ANE"] == 0.035
+    assert reading["cpu_cycles"] == 3_000_000
+    assert reading["window_s"] >= 0.06  # of three runs of 20 ms, warm-up left out
+
+
+@pytest.mark.parametrize(
+    ("faults", "state", "words"),
+    [
+        ("no_ioreport", "absent", "IOReport can't be loaded: /usr/lib/libIOReport.dylib"),
+        ("incomplete", "absent", "libIOReport lacks IOReportCopyChannelsInGroup"),
+        ("no_channels", "absent", "lists no energy channels"),
+        ("no_channel_list", "absent", "lists no energy channels"),
+        ("odd_channel_list", "absent", "lists no energy channels"),
+        ("no_subscription", "denied", "refused the subscription"),
+        ("no_sample", "denied", "handed out no sample"),
+    ],
+)
+def test_what_stands_in_the_way_is_a_state_with_a_sentence(faults, state, words):
+    reading, _ = read("2", "1", faults=faults)
+    assert reading["ioreport"] == state
+    assert words in reading["detail"]
+    assert "energy_j" not in reading
+    # The rest of the reading doesn't depend on it.
+    assert reading["cpu_cycles"] == 3_000_000
+    assert reading["thermal_state"] == "nominal"
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        ("-", "this system hides them"),
+        ("n", "published anew"),
+        ("o", "weren't published within it"),
+    ],
+)
+def test_counters_that_stand_still_are_frozen(times, words):
+    rows = f"CPU Energy,mJ,700,{times};ANE0,mJ,9,{times};GPU Energy,nJ,+5000"
+    reading, _ = read("1", "100", energy=rows)
+    assert reading["ioreport"] == "frozen_zero"
+    assert words in reading["detail"]
+    assert "GPU moved, but is left out" in reading["detail"]
+    assert "energy_j" not in reading
+
+
+def test_a_window_of_milliseconds_says_nothing_of_frozen_counters():
+    reading, _ = read("1", "2", energy="CPU Energy,mJ,700")
+    assert reading["ioreport"] == "ok"
+    assert reading["energy_j"] == {}
+    assert "measure for longer than 0.100 s" in reading["detail"]
+
+
+@pytest.mark.parametrize(
+    ("row", "joules"),
+    [
+        ("ANE0,mJ,100/450", 0.35),
+        ("ANE0,uJ,100/450", 0.00035),
+        ("ANE0,nJ,100/4500", 0.0000044),
+        ("ANE0_0,mJ,1/3;ANE0_1,mJ,10/40", 0.032),
+        ("ANE0,mJ,7", 0),
+    ],
+)
+def test_each_unit_becomes_joules(row, joules):
+    reading, _ = read("1", "60", energy=f"{CPU};{row}")
+    assert reading["ioreport"] == "ok"
+    assert reading["energy_j"]["ANE"] == pytest.approx(joules, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("ANE0,mJ,450/100", "ANE0 went backwards"),
+        ("ANE0,kJ,1/2", 'ANE0 has the unknown unit "kJ  "'),
+        ("ANE0,mJ,0/9999999", "ANE0 implies more than 1 kW"),
+        ("ANE0,mJ,100/450,o/n", "ANE0 was counted over 1."),
+        ("ANE0,mJ,100/450,o/o", "ANE0 was counted over 0.000 s"),
+    ],
+)
+def test_a_change_that_is_not_the_windows_energy_is_left_out(row, words):
+    reading, _ = read("1", "60", energy=f"{CPU};{row}")
+    assert reading["ioreport"] == "ok"
+    assert reading["energy_j"] == {"CPU": 0.05}
+    assert words in reading["detail"]
+
+
+def test_publication_times_are_ticks_of_24_mhz():
+    # A tenth of the window is forgiven, so the window is long.
+    reading, _ = read("1", "1000", energy=f"{CPU};ANE0,mJ,100/450,n")
+    assert reading["energy_j"] == {"ANE": 0.35, "CPU": 0.05}
+
+
+def test_channels_of_other_formats_are_not_read_as_integers():
+    reading, _ = read("1", "60", energy=f"{CPU};ANE0,mJ,5,n,2;ANE0,mJ,5,n,4")
+    assert reading["energy_j"] == {"CPU": 0.05}
+    assert "ANE" not in reading["detail"]
+
+
+@pytest.mark.parametrize("faults", ["", "nothing_granted", "no_sample", "no_subscription"])
+def test_two_hundred_windows_of_one_subscription_leave_nothing_behind(faults):
+    read("200", "0", faults=faults)  # the driver counts
+
+
+@pytest.mark.parametrize(
+    ("faults", "state"),
+    [
+        ("", "nominal"),
+        ("warm", "fair"),
+        ("hot", "serious"),
+        ("critical", "critical"),
+        ("no_such_level", "unknown"),
+        # The worse of both ends.
+        ("cools_down", "serious"),
+        ("warms_up", "serious"),
+    ],
+)
+def test_thermal_states(faults, state):
+    assert read("1", "0", faults=faults)[0]["thermal_state"] == state
+
+
+@pytest.mark.parametrize("faults", ["", "low_power", "saves_at_first", "saves_later"])
+def test_low_power_mode_at_either_end(faults):
+    assert read("1", "0", faults=faults)[0]["low_power_mode"] is bool(faults)
+
+
+@pytest.mark.parametrize("faults", ["no_rusage", "no_pmu"])
+def test_a_process_without_counters_has_null_not_zero(faults):
+    reading, _ = read("1", "0", faults=faults)
+    assert reading["cpu_cycles"] is None
+    assert reading["cpu_instructions"] is None
+
+
+def test_cycles_that_go_backwards_are_null():
+    reading, _ = read("1", "0", faults="rusage_backwards")
+    assert reading["cpu_cycles"] is None
+    assert reading["cpu_instructions"] == 8_000_000
+
+
+@pytest.mark.parametrize(
+    ("faults", "state", "words"),
+    [
+        ("", "needs_root", "kperf needs root"),
+        ("root", "ok", ""),
+        ("no_kperf", "absent", "kperf can't be loaded"),
+        ("incomplete", "absent", "kperf has no kpc_force_all_ctrs_get"),
+        ("kpc_unsupported", "absent", "kperf gives no counters"),
+        # Root is refused because another program holds them; without root nobody can tell.
+        ("kpc_busy", "needs_root" if os.geteuid() else "absent", "kperf "),
+    ],
+)
+def test_kperf_is_only_looked_at(faults, state, words):
+    reading, _ = read("1", "0", faults=faults)
+    assert reading["kperf"] == state
+    assert words in reading["detail"]
+
+
+def test_availability_waits_for_the_first_publication():
+    values = "/".join(["700"] * 6 + ["750"])
+    reading, _ = read("info", energy=f"CPU Energy,mJ,{values},o/o/o/o/o/o/n")
+    assert reading["ioreport"] == "ok"
+    assert "energy_j" not in reading
+    assert reading["window_s"] >= 0.5
+
+
+def test_availability_gives_up_on_frozen_counters():
+    reading, _ = read("info", energy="CPU Energy,mJ,700")
+    assert reading["ioreport"] == "frozen_zero"
+    assert reading["window_s"] >= 2.5
