@@ -17,6 +17,8 @@
 #include "macos/ane_client.h"
 #include "macos/ane_info.h"
 #include "macos/entitlement.h"
+#include "macos/power_probe.h"
+#include "power.h"
 
 namespace nnbt {
 namespace {
@@ -98,13 +100,18 @@ std::string package_with_regions(const HelperRequest& request) {
 
 std::string measure_document(const HelperRequest& request) {
   std::unique_ptr<ConvStep> step = make_conv(request.spec, request.package);
-  const Samples samples = measure(*step, request.measure, all_probes());
+  std::vector<std::unique_ptr<Probe>> probes = all_probes();
+  std::optional<PowerProbe> power;
+  PowerReading energy;
+  if (request.power) probes.push_back(power_window(power.emplace(), energy));
+  const Samples samples = measure(*step, request.measure, probes);
   Object out;
   out.add("status", text("ok"))
       .add("device_name", text(step->device_name()))
       .add("spec", to_json(step->spec()))
       .add("compile_ns", json::number(step->compile_ns()));
   add_samples(out, samples);
+  if (power) out.add("power", power_json(energy));
   out.add("check", check_json(check_conv(step->spec(), step->output())));
   if (request.placement && request.spec.device == ConvDevice::kAne) {
     add_placement(out, judge_placement(step->placement(), {}, {}));
@@ -178,6 +185,7 @@ std::string info_document() {
   return Object()
       .add("status", text("ok"))
       .add("ane", info_json(ane::read_info(), ane::counters_entitled()))
+      .add("power", power_json(PowerProbe().availability()))
       .str();
 }
 

@@ -19,7 +19,8 @@ struct HelperRequest {
   std::string package;       // load this instead of building
   std::string save_package;  // and save to this
   bool placement = true;
-  bool pmu = false;  // replay on the ANE with counters
+  bool power = false;  // watch energy and clocks over the timed runs
+  bool pmu = false;    // replay on the ANE with counters
   std::int64_t pmu_windows = ane::kDefaultWindows;
 };
 

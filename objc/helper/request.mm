@@ -126,6 +126,7 @@ const std::map<std::string, Key>& keys() {
        {false, [](HelperRequest& r,
                   const Value& v) { r.spec.seed = static_cast<std::uint64_t>(whole(v.number)); }}},
       {"placement", {false, flag(&HelperRequest::placement)}},
+      {"power", {false, flag(&HelperRequest::power)}},
       {"pmu", {false, flag(&HelperRequest::pmu)}},
       {"pmu_windows",
        {false, [](HelperRequest& r, const Value& v) { r.pmu_windows = whole(v.number); }}},

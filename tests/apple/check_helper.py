@@ -67,6 +67,20 @@ def test_the_document_carries_all_of_the_samples():
     assert helper({"runs": 4})["stop"] == "runs"
 
 
+def test_energy_is_watched_over_the_timed_runs_where_asked(fault):
+    assert "power" not in helper({})
+    answer = helper({"power": 1, "runs": 0, "min_window_s": 0.12, "budget_s": 0.2})
+    assert answer["power"]["ioreport"] == "ok"
+    assert answer["power"]["energy_j"]["CPU"] > 0
+    # The window is that of the timed runs, to which starting and stopping add little.
+    assert answer["power"]["window_s"] >= answer["window_ns"] / 1e9
+    assert answer["power"]["thermal_state"] == "nominal"
+    fault("no_ioreport")
+    absent = helper({"power": 1})["power"]
+    assert absent["ioreport"] == "absent"
+    assert "energy_j" not in absent
+
+
 def info(executable=HELPER):
     return helper({"op": "info"}, executable=executable)["ane"]
 
@@ -88,6 +102,12 @@ def test_info_says_what_can_be_read(fault, script, monkeypatch):
         "framework_complete": True,
         "missing": [],
     }
+
+
+def test_info_says_which_energies_there_are():
+    told = helper({"op": "info"})["power"]
+    assert told["ioreport"] == "ok"
+    assert "energy_j" not in told
 
 
 def test_what_can_not_be_read_is_null(fault):
