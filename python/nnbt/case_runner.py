@@ -12,6 +12,7 @@ from nnbt import _native
 from nnbt.ceilings import published_ceiling
 from nnbt.dtypes import dtype
 from nnbt.evidence import Evidence, effective_bits
+from nnbt.helper import HelperError
 from nnbt.judge import judge
 from nnbt.machine import GpuState, gpu_state, gpus, machine
 from nnbt.metrics import METRICS, cell, sizes_of
@@ -80,6 +81,8 @@ def run_case(session: Session, case: Case) -> Result:
         return _Runner(session, case, unit).run()
     except _native.Unsupported as error:
         return Result(case, "UNSUPPORTED", str(error), unit=unit)
+    except HelperError as error:
+        return Result(case, "ERROR", str(error), unit=unit)
     except Exception as error:  # noqa: BLE001  one failed case must not lose the others
         text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         return Result(case, "ERROR", text, unit=unit)
@@ -265,7 +268,9 @@ class _Runner:
         )
         more_notes, details = workload.after() if workload.after else ((), {})
         details |= self._details(workload, slope, answer, summary)
-        device_name = str(self.session.facts.get("device_name", ""))
+        device_name = str(
+            details.get("device_name") or self.session.facts.get("device_name", "")
+        )
         published, found = METRICS[self.case.metric].beside(self.case, device_name)
         details |= found
         if state is not None:

@@ -1,6 +1,7 @@
 """Builder of metric `conv`, engine `mpsgraph`: chains that the native part compiles and runs.
 
-Everything that computes is in `nnbt._native`; `missing` says where it can't run.
+Everything that computes is in `nnbt._native`; `missing` says where it can't run. Chains that can
+abort MPSGraph's process are compiled and run by the helper process, see `nnbt.remote`.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nnbt import _native
+from nnbt import _native, counters
 from nnbt.conv import GPU_DTYPES, VARIANTS, Chain
+from nnbt.helper import HelperError
+from nnbt.remote import RemoteStep
 from nnbt.workload import Answer, DataShare, Workload
 
 if TYPE_CHECKING:
-    from nnbt._native import ConvCheck, ConvSpec, ConvStep
+    from nnbt._native import ConvSpec, ConvStep
     from nnbt.bench import Bench
     from nnbt.plan import Options
     from nnbt.result import Case
@@ -63,7 +66,8 @@ def refusal(case: Case, options: Options) -> str | None:
     try:
         _spec(case).validate()
     except ValueError as error:
-        return f"{str(error).capitalize()}."
+        sentence = str(error)
+        return f"{sentence[:1].upper()}{sentence[1:]}."
     return None
 
 
@@ -113,67 +117,138 @@ def _changed(case: Case, **numbers: int) -> Case:
     return replace(case, params={**case.params, **numbers})
 
 
+def risky(case: Case) -> bool:
+    """Whether MPSGraph could abort its process: all but float16 on the GPU runs in the helper."""
+    return case.device != "gpu" or case.dtype != "float16"
+
+
+def _remote(case: Case, **keys: object) -> RemoteStep:
+    spec = json.loads(_spec(case).to_json())
+    chain = Chain.of(case)
+    ops = float(chain.layer_ops * chain.layers * chain.enqueue)
+    return RemoteStep(spec, ops, {name: value for name, value in keys.items() if value is not None})
+
+
+def _step(case: Case) -> ConvStep | RemoteStep:
+    """The Step of a chain that is compiled for this case, here or in the helper process."""
+    return _remote(case) if risky(case) else _native.make_conv(_spec(case))
+
+
 @dataclass
 class _Compiled:
     """The compiled chain of a case, and others that differ in their number of layers."""
 
     bench: Bench
-    whole: ConvStep
-    found: ConvCheck | None = None
+    whole: Any
 
     def step(self, units: int) -> Any:
-        """The native Step of so many layers."""
+        """The Step of so many layers."""
         chain = Chain.of(self.bench.case)
         if units == chain.layers * chain.enqueue:
             return self.whole
-        return _native.make_conv(_spec(_changed(self.bench.case, layers=units)))
+        return _step(_changed(self.bench.case, layers=units))
 
     def check(self) -> Answer:
         """The native check of the latest run: the whole chain against float64 where affordable."""
-        found = self.found = self.whole.check()
-        return Answer(
-            compared=found.detail,
-            exact=found.ok,
-            outputs=DataShare(
-                finite=0.0 if found.non_finite else 1.0,
-                zero=found.zero_fraction,
-                denormal=0.0,
-                rms=math.nan,
-                all_finite=not found.non_finite,
-            ),
-        )
+        return _answer(**self._checked())
+
+    def _checked(self) -> dict[str, Any]:
+        names = ("ok", "compared", "relative_error", "zero_fraction", "non_finite", "detail")
+        if isinstance(self.whole, RemoteStep):
+            found = self.whole.document.get("check", {})
+            return {name: found.get(name) for name in names}
+        found = self.whole.check()
+        return {name: getattr(found, name) for name in names}
 
     def after(self) -> tuple[tuple[str, ...], dict[str, object]]:
         """How long compiling took, and where an ANE chain ran, with the evidence."""
-        details: dict[str, object] = {
-            "compile_s": self.whole.compile_ns * 1e-9,
-            "device_name": self.whole.device_name,
-        }
-        notes: tuple[str, ...] = ()
-        if self.found is not None and self.found.compared:
-            details["relative_error"] = self.found.relative_error
+        details: dict[str, object] = {}
+        notes: list[str] = []
+        if isinstance(self.whole, RemoteStep):
+            document = self.whole.document
+            details["compile_s"] = document.get("compile_ns", 0) * 1e-9
+            details["device_name"] = document.get("device_name", "")
+            notes += self._remote_notes(document)
+            power = document.get("power")
+            if isinstance(power, dict):
+                mean_s = document.get("window_ns", 0) * 1e-9 / len(document["samples_ns"])
+                details["power"] = counters.energy_of(power, mean_s)
+        else:
+            details["compile_s"] = self.whole.compile_ns * 1e-9
+            details["device_name"] = self.whole.device_name
+        if self.bench.options is None or self.bench.options.checks:
+            found = self._checked()
+            if found["compared"]:
+                details["relative_error"] = found["relative_error"]
         if self.bench.case.device == "ane":
             verdict, evidence = self._placement()
             details["placement"] = {"verdict": verdict, "evidence": evidence}
-            notes = (f"placement {verdict}: {'; '.join(evidence)}",)
-        return notes, details
+            notes.append(f"placement {verdict}: {'; '.join(evidence)}")
+            if self.bench.options is not None and self.bench.options.counters:
+                pmu = self._counters()
+                details["pmu"] = pmu
+                notes += counters.notes_of(pmu)
+        return tuple(notes), details
+
+    def _remote_notes(self, document: dict[str, Any]) -> list[str]:
+        path = self.whole.more.get("save_package")
+        loaded = "package" in self.whole.more
+        compiled_s = document.get("compile_ns", 0) * 1e-9
+        notes = [f"{'loaded' if loaded else 'compiled'} in {compiled_s:.2f} s"]
+        if path is not None:
+            notes.append(_saved(str(path), str(document.get("package_note", ""))))
+        return notes
+
+    def _counters(self) -> dict[str, Any]:
+        case = self.bench.case
+        package = self.whole.more.get("package")
+        found: dict[str, Any] = counters.read(case, self.whole.spec, _spec(case), package)
+        return found
 
     def _placement(self) -> tuple[str, list[str]]:
         case, options = self.bench.case, self.bench.options
-        on_gpu = None
+        document = self.whole.document
+        verdict = str(document.get("placement", "unproven"))
+        evidence = [str(line) for line in document.get("evidence", ())]
         # int8 has no counterpart: on the GPU, MPSGraph would abort the process.
-        if case.dtype in GPU_DTYPES and "gpu" not in (options.without if options else ()):
-            on_gpu = self._median_ns(_native.make_conv(_spec(replace(case, device="gpu"))))
-        return _native.judge_placement(self.whole.placement(), self._median_ns(self.whole), on_gpu)
+        if case.dtype not in GPU_DTYPES or "gpu" in (options.without if options else ()):
+            return verdict, evidence
+        try:
+            on_gpu_ns = self._median_ns(_step(replace(case, device="gpu")))
+        except (_native.Unsupported, HelperError) as error:
+            return verdict, [*evidence, f"the same chain has no time on the GPU: {error}"]
+        own_ns = _native.median(document["samples_ns"])
+        return _native.weigh_latency(verdict, evidence, own_ns, on_gpu_ns)
 
-    def _median_ns(self, step: ConvStep) -> float:
+    def _median_ns(self, step: Any) -> float:
         samples = self.bench.measure(step, warmup=1, runs=_PLACEMENT_RUNS)
         return _native.median(samples.samples_ns)
 
 
-def _save(step: ConvStep, path: Path) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    problem = step.save_package(str(path))
+def _answer(
+    *,
+    ok: bool,
+    compared: int,
+    relative_error: float,
+    zero_fraction: float,
+    non_finite: int,
+    detail: str,
+) -> Answer:
+    del compared, relative_error
+    return Answer(
+        compared=detail,
+        exact=ok,
+        outputs=DataShare(
+            finite=0.0 if non_finite else 1.0,
+            zero=zero_fraction,
+            denormal=0.0,
+            rms=math.nan,
+            all_finite=not non_finite,
+        ),
+    )
+
+
+def _saved(path: str, problem: str) -> str:
     return f"saved {path}" + (f"; {problem}" if problem else "")
 
 
@@ -182,11 +257,20 @@ def conv(bench: Bench) -> Workload:
     case, options = bench.case, bench.options
     chain = Chain.of(case)
     package = options.load_package if options is not None else None
-    whole = _native.make_conv(_spec(case), package)
-    notes = [f"{'loaded' if package else 'compiled'} in {whole.compile_ns * 1e-9:.2f} s"]
-    path = _package_path(case, options)
-    if path is not None:
-        notes.append(_save(whole, path))
+    target = _package_path(case, options)
+    if target is not None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    notes: list[str] = []
+    whole: Any
+    if risky(case):
+        whole = _remote(case, package=package, save_package=target and str(target))
+        if case.device == "ane" and (options is None or options.counters):
+            whole.optional = {"power": 1}
+    else:
+        whole = _native.make_conv(_spec(case), package)
+        notes.append(f"{'loaded' if package else 'compiled'} in {whole.compile_ns * 1e-9:.2f} s")
+        if target is not None:
+            notes.append(_saved(str(target), whole.save_package(str(target))))
     no_slope = ""
     if package is not None:
         no_slope = "a saved package has its number of layers"
@@ -204,5 +288,5 @@ def conv(bench: Bench) -> Workload:
         no_slope=no_slope,
         notes=tuple(notes),
         after=compiled.after,
-        floor=_native.make_conv(_spec(_changed(replace(case, n=_TINY_N), **_TINY))),
+        floor=_step(_changed(replace(case, n=_TINY_N), **_TINY)),
     )
