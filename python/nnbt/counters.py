@@ -127,7 +127,8 @@ def _windows(rows: Sequence[Mapping[str, Any]]) -> list[ane.Window]:
 def _decoded(pmu: Mapping[str, Any], work: Work, status: str) -> dict[str, Any]:
     windows = _windows(pmu.get("windows") or ())
     if not windows:
-        return {}
+        # `ok` promises registers.
+        return {"status": "helper_failed"} if status == "ok" else {}
     decoded = ane.decode_windows(
         windows,
         macs=work.macs,
@@ -161,15 +162,13 @@ def _decoded(pmu: Mapping[str, Any], work: Work, status: str) -> dict[str, Any]:
 def notes_of(pmu: Mapping[str, Any]) -> tuple[str, ...]:
     """What a reader of the row must know about its counters."""
     detail = f" ({pmu['detail']})" if pmu.get("detail") else ""
-    notes = [f"counters {pmu['status']}: {pmu['sentence']}{detail}"]
-    decoded = pmu.get("decoded")
-    if decoded is not None and pmu["status"] == "ok":
-        notes += [
-            f"counters {code}: {ane.REASONS[code]}"
-            for code in decoded["reasons"]
-            if code not in JUDGED
-        ]
-    return tuple(notes)
+    if pmu["status"] != "ok":
+        return (f"counters {pmu['status']}: {pmu['sentence']}{detail}",)
+    return tuple(
+        f"counters {code}: {ane.REASONS[code]}"
+        for code in pmu["decoded"]["reasons"]
+        if code not in JUDGED
+    )
 
 
 def energy_of(power: Mapping[str, Any], run_s: float) -> dict[str, Any]:

@@ -7,7 +7,6 @@ abort MPSGraph's process are compiled and run by the helper process, see `nnbt.r
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -242,7 +241,7 @@ def _answer(
             finite=0.0 if non_finite else 1.0,
             zero=zero_fraction,
             denormal=0.0,
-            rms=math.nan,
+            rms=None,
             all_finite=not non_finite,
         ),
     )
