@@ -388,6 +388,10 @@ REFUSALS = {
     ("--save-package", "x"): "Engine mlx has no packages: leave --save-package out",
     ("--load-package", "x"): "Engine mlx has no packages: leave --load-package out",
     ("--no-gpu", "--device", "gpu"): "--device gpu and --no-gpu exclude each other",
+    ("--size", "2000000", "--channels", "1"): "GiB free: type --size ",
+    ("--size", "64", "--channels", "300000"): "GiB free: type --channels ",
+    ("--size", "64", "--batch", "900000"): "GiB free: type --batch ",
+    ("--size", "8", "--channels", "900", "--layers", "10000"): "GiB free: type --layers ",
     ("--csv", "."): ". is a folder: name a file in it.",
     ("extra",): "unexpected extra argument",
 }
@@ -499,6 +503,16 @@ def test_mpsgraph_runs_what_each_device_has(mpsgraph, capsys):
     assert "conv on gpu (mpsgraph)" in out
     assert "conv on ane (mpsgraph)" in out
     assert "placement proven: the manifest says so; a run takes" in out
+
+
+def test_a_refusal_keeps_its_capitals(mpsgraph, monkeypatch, capsys):
+    def validate(self):
+        raise ValueError("an INT8 chain on the ANE needs B >= 1")
+
+    monkeypatch.setattr(_native.ConvSpec, "validate", validate)
+    assert apple("--device", "ane", "--variant", "int8") == 2
+    assert capsys.readouterr().err == "nnbt: An INT8 chain on the ANE needs B >= 1.\n"
+    assert mpsgraph.helper.requests() == []
 
 
 def test_int8_on_the_gpu_never_reaches_the_native_part(mpsgraph, capsys):

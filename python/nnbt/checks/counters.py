@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nnbt.evidence import Evidence
 
+_OTHERS_CLAIM = "published_closure"
+"""Tests what somebody published, not the registers: it contradicts framework_closure."""
+
 
 def _failing(e: Evidence, scope: str) -> list[dict[str, Any]]:
     """The identities of this scope that do not hold; none where nothing was decoded."""
@@ -34,7 +37,7 @@ def numbers_do_not_close(e: Evidence) -> str | None:
 
 
 def stalls_do_not_close(e: Evidence) -> str | None:
-    rows = _failing(e, "breakdown")
+    rows = [row for row in _failing(e, "breakdown") if row["name"] != _OTHERS_CLAIM]
     if not rows:
         return None
     return (
