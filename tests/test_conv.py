@@ -506,10 +506,10 @@ def test_mpsgraph_runs_what_each_device_has(mpsgraph, capsys):
 
 
 def test_a_refusal_keeps_its_capitals(mpsgraph, monkeypatch, capsys):
-    def validate(self):
+    def validate():
         raise ValueError("an INT8 chain on the ANE needs B >= 1")
 
-    monkeypatch.setattr(_native.ConvSpec, "validate", validate)
+    monkeypatch.setattr("nnbt.mps_conv._spec", lambda _: SimpleNamespace(validate=validate))
     assert apple("--device", "ane", "--variant", "int8") == 2
     assert capsys.readouterr().err == "nnbt: An INT8 chain on the ANE needs B >= 1.\n"
     assert mpsgraph.helper.requests() == []
@@ -585,8 +585,9 @@ def test_numbers_reach_the_helper_process(mpsgraph):
     args = ("--batch", "2", "--kernel", "5", "--enqueue", "2", "--fill", "zeros", "--no-fail")
     assert apple("--device", "gpu", "--variant", "w8a8", "--shared-weights", *args) == 0
     first = mpsgraph.helper.requests()[0]
-    names = ("batch", "size", "channels", "layers", "kernel", "variant", "device", "fill", "enqueue")
-    assert [first[name] for name in names] == [2, 8, 4, 3, 5, "w8a8", "gpu", "zeros", 2]
+    names = ("batch", "size", "channels", "layers", "kernel", "enqueue")
+    assert [first[name] for name in names] == [2, 8, 4, 3, 5, 2]
+    assert (first["variant"], first["device"], first["fill"]) == ("w8a8", "gpu", "zeros")
     assert first["shared_weights"]
     assert (first["runs"], first["warmup"]) == (5, 2)
 
@@ -658,8 +659,8 @@ def test_device_auto_means_all_of_mpsgraph(mpsgraph):
         "variant": None, "dtypes": (), "engine": "auto", "device": "auto", "batch": 1, "size": 8,
         "channels": 4, "layers": 3, "kernel": 3, "own_weights": True, "fill": "normal",
         "control": False, "enqueue": 1, "iterations": None, "warmup": 2, "max_seconds": 3.0,
-        "tf32": "default", "no_gpu": False, "pmu": False, "verbose_pmu": False, "save_package": None,
-        "load_package": None, "no_checks": False,
+        "tf32": "default", "no_gpu": False, "pmu": False, "verbose_pmu": False,
+        "save_package": None, "load_package": None, "no_checks": False,
     }  # fmt: skip
     options = options_of(values)
     assert (options.engines, options.device, options.counters) == (("mpsgraph",), "all", False)

@@ -178,9 +178,7 @@ def test_what_codesign_says_is_passed_on(
     assert list(helper.signed_path().parent.iterdir()) == []
 
 
-def test_a_failing_codesign_leaves_an_earlier_copy(
-    fake_helper: FakeHelper, codesign: Any
-) -> None:
+def test_a_failing_codesign_leaves_an_earlier_copy(fake_helper: FakeHelper, codesign: Any) -> None:
     del fake_helper
     assert run("sign-helper") == 1
     before = helper.signed_path().read_bytes()

@@ -1,4 +1,4 @@
-"""`nnbt info ane`: the Neural Engine of this machine, and what of its counters is locked and why."""
+"""`nnbt info ane`: the Neural Engine of this machine, which counters are locked, and why."""
 
 from __future__ import annotations
 

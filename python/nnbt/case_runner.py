@@ -268,9 +268,7 @@ class _Runner:
         )
         more_notes, details = workload.after() if workload.after else ((), {})
         details |= self._details(workload, slope, answer, summary)
-        device_name = str(
-            details.get("device_name") or self.session.facts.get("device_name", "")
-        )
+        device_name = str(details.get("device_name") or self.session.facts.get("device_name", ""))
         published, found = METRICS[self.case.metric].beside(self.case, device_name)
         details |= found
         if state is not None:

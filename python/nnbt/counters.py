@@ -93,7 +93,10 @@ def details_of(document: Mapping[str, Any], work: Work) -> dict[str, Any]:
     try:
         details |= _decoded(pmu, work, details["status"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        details |= {"status": "unknown_format", "detail": f"{pmu.get('detail', '')} {error}".strip()}
+        details |= {
+            "status": "unknown_format",
+            "detail": f"{pmu.get('detail', '')} {error}".strip(),
+        }
     return _described(details)
 
 

@@ -36,7 +36,7 @@ class RemoteReading:
     value: float
 
 
-@dataclass(frozen=True)
+@dataclass
 class RemoteSamples:
     """Samples as the helper's document gives them."""
 

@@ -24,17 +24,17 @@ BOOT_ARGS = "amfi_get_out_of_my_way=0x1 anedebug=1"
 _TIMEOUT_S = 60.0
 
 CONSEQUENCES = (
-    "A signature alone is not known to be enough. Every published run with counters also had System "
-    f"Integrity Protection (SIP) off and the boot-args {BOOT_ARGS}; whether less would do is not "
-    "known. Nothing of this has run on Apple hardware by the authors.",
+    "A signature alone is not known to be enough. Every published run with counters also had "
+    f"System Integrity Protection (SIP) off and the boot-args {BOOT_ARGS}; whether less would do "
+    "is not known. The authors have run nothing of this on Apple hardware.",
     "What that costs: with these boot-args any program can claim any entitlement, malware too, and "
     "some programs that use the keychain fail. Do it on a spare machine or start-up volume only.",
     "To try: start into recovery (hold the power button), lower the volume's security in Startup "
     "Security Utility, type csrutil disable in its Terminal, restart, type sudo nvram "
     f'boot-args="{BOOT_ARGS}", restart, and see what nnbt info ane says.',
-    "To undo: type sudo nvram -d boot-args and nnbt sign-helper --undo, restart into recovery, type "
-    "csrutil enable, and set full security again. An update of the system may remove the boot-args "
-    "by itself.",
+    "To undo: type sudo nvram -d boot-args and nnbt sign-helper --undo, restart into recovery, "
+    "type csrutil enable, and set full security again. An update of the system may remove the "
+    "boot-args by itself.",
 )
 """What a signed copy needs beside its signature, what that costs, and how to undo it."""
 
