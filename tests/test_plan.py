@@ -9,7 +9,8 @@ import pytest
 
 from nnbt import plan
 from nnbt._native import Unsupported
-from nnbt.plan import Options, check_memory, default_op, make_plan
+from nnbt.memory import check_memory
+from nnbt.plan import Options, default_op, make_plan
 from nnbt.result import Case
 
 GIB = 2**30

@@ -12,8 +12,9 @@ from nnbt import _mlx, _native, remote
 from nnbt.case_runner import Listener, Session, run_case
 from nnbt.machine import machine
 from nnbt.measured import Ceilings
+from nnbt.memory import check_memory
 from nnbt.metrics import sizes_of
-from nnbt.plan import RANDOM_DATA, Options, Plan, check_memory, make_plan
+from nnbt.plan import RANDOM_DATA, Options, Plan, make_plan
 from nnbt.result import Result, Run
 
 if TYPE_CHECKING:
