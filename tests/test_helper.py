@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -96,6 +102,42 @@ def test_without_a_helper_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch)
         helper.answer(SPEC)
 
 
+PARENT = """
+import pathlib, signal, sys
+from nnbt import cli, helper
+signal.signal(signal.SIGTERM, cli._terminate)
+helper.run_helper({}, executable=pathlib.Path(sys.argv[1]))
+"""
+
+
+def read_until(pipe: int, wanted: bytes, parent: subprocess.Popen[bytes]) -> bool:
+    """Whether this came out of a pipe within 20 s; b"" once nobody holds its other end."""
+    for _ in range(2000):
+        with contextlib.suppress(BlockingIOError):
+            if os.read(pipe, 1) == wanted:
+                return True
+        assert wanted == b"" or parent.poll() is None
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_leaves_no_process_behind(tmp_path: Path, number: int) -> None:
+    script, held = tmp_path / "script", tmp_path / "held"
+    os.mkfifo(held)
+    # Its input ends once the parent waits for the answer.
+    script.write_text(f"#!/bin/sh\nexec 3> {held}\ncat > /dev/null\necho >&3\nexec sleep 60\n")
+    script.chmod(0o755)
+    pipe = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
+    command = [sys.executable, "-c", PARENT, str(script)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as parent:
+        assert read_until(pipe, b"\n", parent)
+        parent.send_signal(number)
+        assert parent.wait(30) != 0
+        assert read_until(pipe, b"", parent)
+    os.close(pipe)
+
+
 # --- a Step that lives there -------------------------------------------------------------------
 
 
@@ -150,10 +192,10 @@ def test_other_steps_are_timed_here() -> None:
 
 
 def test_the_timeout_grows_with_the_budget_and_the_runs() -> None:
-    step = RemoteStep(SPEC, 4e11)
-    assert step.timeout_s(0, 60.0) > step.timeout_s(0, 3.0) > helper.START_S
-    assert step.timeout_s(1000, 3.0) >= 1000 * remote.LEAST_RUN_S
-    assert RemoteStep(SPEC, 1e13).timeout_s(10, 3.0) > 10 * 50
+    wait = remote.patience_s
+    assert wait(4e11, 0, 60.0) > wait(4e11, 0, 3.0) > helper.START_S
+    assert wait(4e11, 1000, 3.0) >= 1000 * remote.LEAST_RUN_S
+    assert wait(1e13, 10, 3.0) > 10 * 50
 
 
 @pytest.mark.parametrize("deed", ["abort", "kill", {"status": "error", "message": "no power"}])
@@ -189,10 +231,38 @@ def test_a_dead_process_is_a_row_and_others_go_on(
 def test_a_helper_that_hangs_is_an_error_row(
     apple: FakeHelper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RemoteStep, "timeout_s", lambda *_: 0.5)
+    monkeypatch.setattr(remote, "patience_s", lambda *_: 0.5)
     apple.rule("hang")
     (row,) = conv("--variant", "fp16", "--iterations", "5", tmp_path=tmp_path, code=1)
     assert (row["status"], row["reason"]) == ("ERROR", "The helper took over 0.5 s")
+
+
+def test_an_engine_that_refuses_the_smallest_chain_still_measures(
+    apple: FakeHelper, tmp_path: Path
+) -> None:
+    apple.rule({"status": "unsupported", "message": "too small"}, size=8, channels=8, layers=1)
+    path = tmp_path / "row.json"
+    args = [arg for arg in ONE if arg != "--no-checks"]
+    cli._run(["conv", *args, "--no-gpu", "--variant", "fp16", "--json", str(path)])
+    (row,) = json.loads(path.read_text(encoding="utf-8"))["results"]
+    assert row["status"] == "OK"
+    assert row["details"]["floor_problem"] == "Too small"
+    assert row["details"]["floor_s"] > 0
+
+
+@pytest.mark.parametrize("check", [None, {}, {"ok": True}])
+def test_a_result_that_was_not_checked_is_an_error(
+    apple: FakeHelper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: Any
+) -> None:
+    answer = helper.answer
+    monkeypatch.setattr(helper, "answer", lambda *a, **k: {**answer(*a, **k), "check": check})
+    assert apple.path.is_file()
+    path = tmp_path / "row.json"
+    args = [arg for arg in ONE if arg != "--no-checks"]
+    code = cli._run(["conv", *args, "--no-gpu", "--variant", "fp16", "--json", str(path)])
+    (row,) = json.loads(path.read_text(encoding="utf-8"))["results"]
+    assert (code, row["status"]) == (1, "ERROR")
+    assert row["reason"] == "The helper's document has no check of the result."
 
 
 def test_a_slope_is_taken_through_the_helper(apple: FakeHelper, tmp_path: Path) -> None:

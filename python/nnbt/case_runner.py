@@ -102,6 +102,7 @@ class _Runner:
         self.unit = unit
         self.mx = session.mx
         self.options = session.options
+        self.floor_problem = ""
 
     def run(self) -> Result:
         from nnbt.mlx_data import Placement
@@ -200,7 +201,12 @@ class _Runner:
         key = (where, len(self.place.streams))
         if key not in self.session.floors:
             step = own or self._empty_evaluation()
-            samples = self.session.measure(step, warmup=10, runs=100)
+            try:
+                samples = self.session.measure(step, warmup=10, runs=100)
+            except (_native.Unsupported, HelperError) as error:
+                # An engine may refuse what is that small, and still do the work.
+                self.floor_problem = str(error)
+                samples = self.session.measure(self._empty_evaluation(), warmup=10, runs=100)
             self.session.floors[key] = _native.quantile(samples.samples_ns, 0.1) * 1e-9
         return self.session.floors[key]
 
@@ -354,4 +360,6 @@ class _Runner:
             details["answer"] = asdict(answer)
         if self.options.checks:
             details["floor_s"] = self._floor(workload)
+            if self.floor_problem:
+                details["floor_problem"] = self.floor_problem
         return details

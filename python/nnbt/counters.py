@@ -6,11 +6,13 @@ where there is one, and replayed with counters: whatever happens there, the row 
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from nnbt import _native, ane, helper
 from nnbt.conv import Chain
+from nnbt.remote import patience_s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 BUDGET_S = 1.0
 """Seconds of all windows together: a second of a Neural Engine is some 50 runs of 20 layers."""
 LEAST_RUNS = 5
+WINDOWS = 5
 PRECISIONS = {"float16": "fp16", "qdq": "fp16", "int8": "int8", "w8a8": "int8"}
 """What the multipliers work on. w8a8 is judged as int8: a compiler may fuse it to that."""
 CORES = 16
@@ -57,10 +60,13 @@ def work_of(case: Case, spec: ConvSpec) -> Work:
     )
 
 
-def read(case: Case, spec: Mapping[str, object], native: ConvSpec, package: str | None) -> Any:
-    """Details of a row under "pmu", see `details_of`. Never raises for what a helper lacks."""
+def read(case: Case, spec: ConvSpec, package: str | None = None) -> dict[str, Any]:
+    """Details of a row under "pmu", see `details_of`; a saved `package` is replayed instead.
+
+    Whatever the helper lacks or dies of is a status.
+    """
     request: dict[str, object] = {
-        **spec,
+        **json.loads(spec.to_json()),
         "enqueue": 1,
         "placement": 0,
         "warmup": 2,
@@ -68,13 +74,14 @@ def read(case: Case, spec: Mapping[str, object], native: ConvSpec, package: str 
         "min_runs": LEAST_RUNS,
         "budget_s": BUDGET_S,
         "pmu": 1,
+        "pmu_windows": WINDOWS,
     }
     if package is not None:
         request["package"] = package
-    asked = helper.for_counters()
-    timeout_s = helper.START_S + 60.0 * BUDGET_S
+    asked, work = helper.for_counters(), work_of(case, spec)
+    timeout_s = patience_s(2.0 * work.macs, WINDOWS * LEAST_RUNS, BUDGET_S)
     document = helper.run_helper(request, executable=asked.path, timeout_s=timeout_s)
-    found = details_of(document, work_of(case, native))
+    found = details_of(document, work)
     return {"helper": "signed" if asked.signed else "shipped", **found}
 
 

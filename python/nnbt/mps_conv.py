@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from nnbt import _native, counters
@@ -39,6 +40,7 @@ _TYPED = (
 )
 _MOST_LAYERS = 64
 _PLACEMENT_RUNS = 5
+_CHECKED = ("ok", "compared", "relative_error", "zero_fraction", "non_finite", "detail")
 _TINY_N = 8
 _TINY = {"channels": 8, "layers": 1, "batch": 1, "enqueue": 1}
 """A chain that takes as long as it takes to dispatch one."""
@@ -149,15 +151,27 @@ class _Compiled:
 
     def check(self) -> Answer:
         """The native check of the latest run: the whole chain against float64 where affordable."""
-        return _answer(**self._checked())
+        found = self._checked()
+        return Answer(
+            compared=found.detail,
+            exact=found.ok,
+            outputs=DataShare(
+                finite=0.0 if found.non_finite else 1.0,
+                zero=found.zero_fraction,
+                denormal=0.0,
+                rms=None,
+                all_finite=not found.non_finite,
+            ),
+        )
 
-    def _checked(self) -> dict[str, Any]:
-        names = ("ok", "compared", "relative_error", "zero_fraction", "non_finite", "detail")
-        if isinstance(self.whole, RemoteStep):
-            found = self.whole.document.get("check", {})
-            return {name: found.get(name) for name in names}
-        found = self.whole.check()
-        return {name: getattr(found, name) for name in names}
+    def _checked(self) -> Any:
+        """The ConvCheck of the latest run, here or as the helper's document gives it."""
+        if not isinstance(self.whole, RemoteStep):
+            return self.whole.check()
+        found = self.whole.document.get("check")
+        if not isinstance(found, dict) or not set(_CHECKED) <= set(found):
+            raise HelperError("The helper's document has no check of the result.")
+        return SimpleNamespace(**found)
 
     def after(self) -> tuple[tuple[str, ...], dict[str, object]]:
         """How long compiling took, and where an ANE chain ran, with the evidence."""
@@ -177,14 +191,15 @@ class _Compiled:
             details["device_name"] = self.whole.device_name
         if self.bench.options is None or self.bench.options.checks:
             found = self._checked()
-            if found["compared"]:
-                details["relative_error"] = found["relative_error"]
+            if found.compared:
+                details["relative_error"] = found.relative_error
         if self.bench.case.device == "ane":
             verdict, evidence = self._placement()
             details["placement"] = {"verdict": verdict, "evidence": evidence}
             notes.append(f"placement {verdict}: {'; '.join(evidence)}")
             if self.bench.options is not None and self.bench.options.counters:
-                pmu = self._counters()
+                package = self.whole.more.get("package")
+                pmu = counters.read(self.bench.case, _spec(self.bench.case), package)
                 details["pmu"] = pmu
                 notes += counters.notes_of(pmu)
         return tuple(notes), details
@@ -197,12 +212,6 @@ class _Compiled:
         if path is not None:
             notes.append(_saved(str(path), str(document.get("package_note", ""))))
         return notes
-
-    def _counters(self) -> dict[str, Any]:
-        case = self.bench.case
-        package = self.whole.more.get("package")
-        found: dict[str, Any] = counters.read(case, self.whole.spec, _spec(case), package)
-        return found
 
     def _placement(self) -> tuple[str, list[str]]:
         case, options = self.bench.case, self.bench.options
@@ -222,29 +231,6 @@ class _Compiled:
     def _median_ns(self, step: Any) -> float:
         samples = self.bench.measure(step, warmup=1, runs=_PLACEMENT_RUNS)
         return _native.median(samples.samples_ns)
-
-
-def _answer(
-    *,
-    ok: bool,
-    compared: int,
-    relative_error: float,
-    zero_fraction: float,
-    non_finite: int,
-    detail: str,
-) -> Answer:
-    del compared, relative_error
-    return Answer(
-        compared=detail,
-        exact=ok,
-        outputs=DataShare(
-            finite=0.0 if non_finite else 1.0,
-            zero=zero_fraction,
-            denormal=0.0,
-            rms=None,
-            all_finite=not non_finite,
-        ),
-    )
 
 
 def _saved(path: str, problem: str) -> str:

@@ -23,6 +23,7 @@ SERIES_RUNS = (3, 30)
 SECONDS_PER_OP = 1e-11
 """What a run may take: a hundredth of a second a GOP is a hundred times what an M1 takes."""
 LEAST_RUN_S = 1.0
+LEAST_RUNS = 5
 BUDGETS = 5.0
 """Budgets of its case that the helper may take before it is given up."""
 
@@ -72,6 +73,16 @@ def samples_of(document: Mapping[str, Any], *, warmup: int, runs: int) -> Remote
     return found
 
 
+def patience_s(ops: float, runs: int, budget_s: float) -> float:
+    """Seconds after which a helper is given up: what its budget or runs should take, many times.
+
+    `ops` are the operations of one of `runs` runs; 0 runs: as many as fit into the budget.
+    """
+    run_s = max(LEAST_RUN_S, ops * SECONDS_PER_OP)
+    work_s = runs * run_s if runs else max(BUDGETS * budget_s, LEAST_RUNS * run_s)
+    return helper.START_S + work_s
+
+
 @dataclass
 class RemoteStep:
     """A chain that the helper process compiles and measures; each call of `measure` is a process.
@@ -116,7 +127,7 @@ class RemoteStep:
             "min_window_s": min_window_s,
             **self.more,
         }
-        timeout_s = self.timeout_s(runs, budget_s)
+        timeout_s = patience_s(self.ops, runs, budget_s)
         try:
             document = helper.answer({**request, **self.optional}, timeout_s=timeout_s)
         except (HelperError, _native.Unsupported):
@@ -126,12 +137,6 @@ class RemoteStep:
         samples = samples_of(document, warmup=warmup, runs=runs)
         self.document = document
         return samples
-
-    def timeout_s(self, runs: int, budget_s: float) -> float:
-        """Seconds after which the helper is given up: its budget, or its runs, many times over."""
-        run_s = max(LEAST_RUN_S, self.ops * SECONDS_PER_OP)
-        work_s = runs * run_s if runs else max(BUDGETS * budget_s, SERIES_RUNS[0] * run_s)
-        return helper.START_S + work_s
 
     def single(self) -> RemoteSamples:
         """The next run of a series that was measured in one process, in turns.

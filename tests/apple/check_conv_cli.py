@@ -341,7 +341,7 @@ def test_what_a_row_asks_for_counters_is_a_request_that_the_helper_takes():
     from nnbt.result import Case
 
     case = Case("conv", "ane", "mpsgraph", "float16", 6, params)
-    found = counters.read(case, json.loads(spec.to_json()), spec, None)
+    found = counters.read(case, spec)
     assert found["status"] in ("ok", "implausible")
     assert found["check"]["ok"]
     assert len(found["registers"]) == 29
