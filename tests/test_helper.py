@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,10 +18,12 @@ import pytest
 import fake_helper as double
 from nnbt import _native, ane, cli, counters, helper, remote
 from nnbt._native import Unsupported
+from nnbt.ane_columns import ANE_COLUMNS
+from nnbt.columns import shown
 from nnbt.helper import HelperError
 from nnbt.mps_conv import risky
 from nnbt.remote import RemoteStep
-from nnbt.result import Case
+from nnbt.result import Case, Result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -459,6 +462,43 @@ def test_without_energy_there_are_no_joules(apple: FakeHelper, tmp_path: Path, s
     (row,) = conv("--variant", "fp16", "--iterations", "5", tmp_path=tmp_path)
     assert row["details"]["power"]["ioreport"] == state
     assert "power_w" not in row["details"]["power"]
+
+
+KEYS = ("status", "windows", "wall_samples_ns", "hw_samples_ns", "labels", "cores", "architecture",
+        "ioreport", "energy_j", "window_s", "detail")  # fmt: skip
+ODD = (None, True, False, 0, 1, -1, 2**63, 2**64, -(2**70), 0.5, 1e400, float("nan"), "", "ok", [])
+WORK = counters.Work(10**9, (10**6, 10**8), "fp16")
+REAL = double.counters(json.loads(_native.ConvSpec(device="ane").to_json()))
+
+
+def any_value(random: Random, depth: int = 3) -> Any:
+    """A value that JSON can hold, also where the protocol has another kind."""
+    kind = random.randrange(4 if depth else 2)
+    if kind == 2:
+        return [any_value(random, depth - 1) for _ in range(random.randrange(4))]
+    if kind == 3:
+        names = random.sample(("before", "after", "evaluations", "wall_ns", "ANE"), 3)
+        return {name: any_value(random, depth - 1) for name in names}
+    return random.choice(ODD)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_document_makes_a_row_fail(seed: int) -> None:
+    random = Random(seed)  # noqa: S311
+    for _ in range(400):
+        changes = {key: any_value(random) for key in random.sample(KEYS, random.randrange(1, 4))}
+        found = counters.details_of({"status": "ok", "pmu": {**REAL, **changes}}, WORK)
+        assert isinstance(found["status"], str)
+        assert found["sentence"]
+        assert isinstance(counters.notes_of(found), tuple)
+        for key in changes.keys() - {"status", "detail"}:
+            assert found[key] is changes[key]  # what came is kept
+        power = counters.energy_of({"ioreport": "ok", **changes}, 1e-3)
+        assert power.get("energy_j") is changes.get("energy_j")
+        details = {"pmu": found, "power": power}
+        row = Result(Case("conv", "ane", "mpsgraph", "float16", 8), details=details)
+        for column in ANE_COLUMNS:
+            shown(column, column.value(row))
 
 
 # --- all registers -----------------------------------------------------------------------------

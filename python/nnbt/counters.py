@@ -30,6 +30,9 @@ CORES = 16
 JUDGED = {"COUNTERS_DO_NOT_CLOSE", "OTHER_ANE_CLIENT"}
 """Reasons of a decoding that are rows of CHECKS; the others become notes."""
 
+_MISREAD = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
+"""What values of another kind than the protocol's end in."""
+
 
 @dataclass(frozen=True)
 class Work:
@@ -96,14 +99,12 @@ def details_of(document: Mapping[str, Any], work: Work) -> dict[str, Any]:
         detail = document.get("message", "its document has no counters")
         return _described({"status": status, "detail": str(detail)})
     details: dict[str, Any] = {**pmu, "status": str(pmu.get("status", "helper_failed"))}
-    details |= _times(pmu)
     try:
+        details |= _times(pmu)
         details |= _decoded(pmu, work, details["status"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        details |= {
-            "status": "unknown_format",
-            "detail": f"{pmu.get('detail', '')} {error}".strip(),
-        }
+    except _MISREAD as error:
+        detail = f"{pmu.get('detail') or ''} {error}".strip()
+        details |= {"status": "unknown_format", "detail": detail}
     return _described(details)
 
 
@@ -187,9 +188,11 @@ def energy_of(power: Mapping[str, Any], run_s: float) -> dict[str, Any]:
     `run_s` is the mean time of a run; power is the mean over the probe's window.
     """
     details = dict(power)
-    window_s, joules = power.get("window_s"), power.get("energy_j")
-    if power.get("ioreport") == "ok" and window_s and isinstance(joules, dict):
-        watts = {rail: value / window_s for rail, value in joules.items()}
-        details["power_w"] = watts
-        details["run_energy_j"] = {rail: value * run_s for rail, value in watts.items()}
+    try:
+        if power.get("ioreport") == "ok" and power["window_s"] > 0:
+            watts = {rail: joules / power["window_s"] for rail, joules in power["energy_j"].items()}
+            details["power_w"] = watts
+            details["run_energy_j"] = {rail: value * run_s for rail, value in watts.items()}
+    except _MISREAD as error:
+        details["problem"] = f"the energies can't be read ({error!r})"
     return details

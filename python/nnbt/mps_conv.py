@@ -141,6 +141,7 @@ class _Compiled:
 
     bench: Bench
     whole: Any
+    found: Any = None
 
     def step(self, units: int) -> Any:
         """The Step of so many layers."""
@@ -151,7 +152,7 @@ class _Compiled:
 
     def check(self) -> Answer:
         """The native check of the latest run: the whole chain against float64 where affordable."""
-        found = self._checked()
+        found = self.found = self._checked()
         return Answer(
             compared=found.detail,
             exact=found.ok,
@@ -174,44 +175,41 @@ class _Compiled:
         return SimpleNamespace(**found)
 
     def after(self) -> tuple[tuple[str, ...], dict[str, object]]:
-        """How long compiling took, and where an ANE chain ran, with the evidence."""
-        details: dict[str, object] = {}
+        """How long compiling took; of the ANE also where the chain ran, counters and energy."""
         notes: list[str] = []
         if isinstance(self.whole, RemoteStep):
-            document = self.whole.document
-            details["compile_s"] = document.get("compile_ns", 0) * 1e-9
-            details["device_name"] = document.get("device_name", "")
-            notes += self._remote_notes(document)
-            power = document.get("power")
-            if isinstance(power, dict):
-                mean_s = document.get("window_ns", 0) * 1e-9 / len(document["samples_ns"])
-                details["power"] = counters.energy_of(power, mean_s)
+            details = self._remote_details(notes)
         else:
-            details["compile_s"] = self.whole.compile_ns * 1e-9
-            details["device_name"] = self.whole.device_name
-        if self.bench.options is None or self.bench.options.checks:
-            found = self._checked()
-            if found.compared:
-                details["relative_error"] = found.relative_error
+            details = {
+                "compile_s": self.whole.compile_ns * 1e-9,
+                "device_name": self.whole.device_name,
+            }
+        if self.found is not None and self.found.compared:
+            details["relative_error"] = self.found.relative_error
         if self.bench.case.device == "ane":
             verdict, evidence = self._placement()
             details["placement"] = {"verdict": verdict, "evidence": evidence}
             notes.append(f"placement {verdict}: {'; '.join(evidence)}")
-            if self.bench.options is not None and self.bench.options.counters:
+            if self.bench.options is None or self.bench.options.counters:
                 package = self.whole.more.get("package")
                 pmu = counters.read(self.bench.case, _spec(self.bench.case), package)
                 details["pmu"] = pmu
                 notes += counters.notes_of(pmu)
         return tuple(notes), details
 
-    def _remote_notes(self, document: dict[str, Any]) -> list[str]:
-        path = self.whole.more.get("save_package")
-        loaded = "package" in self.whole.more
-        compiled_s = document.get("compile_ns", 0) * 1e-9
-        notes = [f"{'loaded' if loaded else 'compiled'} in {compiled_s:.2f} s"]
-        if path is not None:
-            notes.append(_saved(str(path), str(document.get("package_note", ""))))
-        return notes
+    def _remote_details(self, notes: list[str]) -> dict[str, object]:
+        """What the helper's document says beside the times; adds to the notes."""
+        document, more = self.whole.document, self.whole.more
+        compile_s = document.get("compile_ns", 0) * 1e-9
+        details = {"compile_s": compile_s, "device_name": document.get("device_name", "")}
+        notes.append(f"{'loaded' if 'package' in more else 'compiled'} in {compile_s:.2f} s")
+        if "save_package" in more:
+            notes.append(_saved(str(more["save_package"]), str(document.get("package_note", ""))))
+        power = document.get("power")
+        if isinstance(power, dict):
+            mean_s = document.get("window_ns", 0) * 1e-9 / len(document["samples_ns"])
+            details["power"] = counters.energy_of(power, mean_s)
+        return details
 
     def _placement(self) -> tuple[str, list[str]]:
         case, options = self.bench.case, self.bench.options
