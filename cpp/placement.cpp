@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <sstream>
+#include <utility>
 
 namespace nnbt {
 namespace {
@@ -59,13 +60,6 @@ PlacementVerdict judge_placement(const PlacementEvidence& evidence, std::optiona
   verdict.evidence.emplace_back(evidence.fallback_disabled
                                     ? "fallback to the GPU was disabled and the run succeeded"
                                     : "this OS has no switch against fallback to the GPU");
-  bool like_gpu = false;
-  if (ane_ns && gpu_ns && *gpu_ns > 0) {
-    like_gpu = std::abs(*ane_ns / *gpu_ns - 1.0) <= kSuspiciousRatio;
-    verdict.evidence.push_back(describe_latency(*ane_ns, *gpu_ns) +
-                               (like_gpu ? ": suspiciously equal" : ""));
-  }
-
   const bool has_flags = evidence.manifest && evidence.manifest->fully_placed_on_ane.has_value();
   const bool proven = has_flags && evidence.manifest->fully_placed_on_ane.value_or(false) &&
                       evidence.manifest->no_gpu_activity.value_or(false);
@@ -73,8 +67,19 @@ PlacementVerdict judge_placement(const PlacementEvidence& evidence, std::optiona
     verdict.placement = Placement::kProven;
   } else if (has_flags && regions == 0) {
     verdict.placement = Placement::kNotOnAne;
-  } else if (!has_flags && (regions == 1 || evidence.fallback_disabled) && !like_gpu) {
+  } else if (!has_flags && (regions == 1 || evidence.fallback_disabled)) {
     verdict.placement = Placement::kLikely;
+  }
+  return ane_ns && gpu_ns ? weigh_latency(std::move(verdict), *ane_ns, *gpu_ns) : verdict;
+}
+
+PlacementVerdict weigh_latency(PlacementVerdict verdict, double ane_ns, double gpu_ns) {
+  if (!(gpu_ns > 0)) return verdict;
+  const bool like_gpu = std::abs(ane_ns / gpu_ns - 1.0) <= kSuspiciousRatio;
+  verdict.evidence.push_back(describe_latency(ane_ns, gpu_ns) +
+                             (like_gpu ? ": suspiciously equal" : ""));
+  if (like_gpu && verdict.placement == Placement::kLikely) {
+    verdict.placement = Placement::kUnproven;
   }
   return verdict;
 }

@@ -36,6 +36,9 @@ const char* placement_name(Placement placement);
 PlacementVerdict judge_placement(const PlacementEvidence& evidence, std::optional<double> ane_ns,
                                  std::optional<double> gpu_ns);
 
+// The same judgement once both latencies are known: for a verdict from another process.
+PlacementVerdict weigh_latency(PlacementVerdict verdict, double ane_ns, double gpu_ns);
+
 inline constexpr double kSuspiciousRatio = 0.03;
 
 }  // namespace nnbt

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fake_measure import FLOOR, STEADY, FakeSamples, units_of
-from nnbt import _native, case_runner, mlx_bandwidth, mlx_flops, runner
+from nnbt import _native, case_runner, counters, mlx_bandwidth, mlx_flops, runner
 from nnbt.evidence import Ceiling
 from nnbt.machine import machine
 from nnbt.mlx_bandwidth import OPS
@@ -526,3 +526,53 @@ def a_chain_that_a_gpu_ran(patch: pytest.MonkeyPatch, _: object) -> None:
 @fault("PLACEMENT_UNPROVEN")
 def a_chain_that_ran_somewhere(patch: pytest.MonkeyPatch, _: object) -> None:
     with_details(patch, placement={"verdict": "unproven", "evidence": ["Nothing tells."]})
+
+
+def with_counters(patch: pytest.MonkeyPatch, **changes: float) -> None:
+    """Counters of three windows, decoded for real: 100 runs of 16 cores, registers as on an M4."""
+    numbers = {"nominal": 40e6, "stalls": 10e6, "hw_ns": 1e6, "second_window": 1.0} | changes
+    per_run = {10: round(numbers["nominal"])}
+    per_run |= dict.fromkeys((13, 14, 15, 16), round(numbers["stalls"]))
+    # Traffic within its bounds, half of it reads, and an accumulator that is too large for cycles.
+    per_run |= {21: 2**14, 22: 2**13, 23: round(800 * numbers["nominal"])}
+    windows, before = [], [0] * 29
+    for factor in (1.0, numbers["second_window"], 1.0, 1.0):
+        after = [n + round(100 * factor * per_run.get(i, 0)) for i, n in enumerate(before)]
+        windows.append(
+            {
+                "before": before,
+                "after": after,
+                "evaluations": 100,
+                "wall_ns": 1.1e6,
+                "hw_ns": numbers["hw_ns"],
+            }
+        )
+        before = after
+    work = counters.Work(9_000_000_000, (2**18, 2**22), "fp16")
+    pmu = {"status": "ok", "architecture": "h16g", "cores": 16, "windows": windows}
+    with_details(patch, pmu=counters.details_of({"status": "ok", "pmu": pmu}, work))
+
+
+@fault("COUNTERS_DO_NOT_CLOSE")
+def hardware_time_above_wall_time(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_counters(patch, hw_ns=1.2e6)
+
+
+@fault("COUNTERS_DO_NOT_CLOSE")
+def a_clock_of_7_ghz(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_counters(patch, nominal=120e6, stalls=30e6)
+
+
+@fault("COUNTERS_DO_NOT_CLOSE")
+def more_multiplies_than_lanes(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_counters(patch, nominal=20e6, stalls=5e6)
+
+
+@fault("STALLS_DO_NOT_CLOSE")
+def stalls_of_half_of_the_cycles(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_counters(patch, stalls=5e6)
+
+
+@fault("OTHER_ANE_CLIENT")
+def a_window_with_twice_the_cycles(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_counters(patch, second_window=2.0)

@@ -388,6 +388,10 @@ REFUSALS = {
     ("--save-package", "x"): "Engine mlx has no packages: leave --save-package out",
     ("--load-package", "x"): "Engine mlx has no packages: leave --load-package out",
     ("--no-gpu", "--device", "gpu"): "--device gpu and --no-gpu exclude each other",
+    ("--size", "2000000", "--channels", "1"): "GiB free: type --size ",
+    ("--size", "64", "--channels", "300000"): "GiB free: type --channels ",
+    ("--size", "64", "--batch", "900000"): "GiB free: type --batch ",
+    ("--size", "8", "--channels", "900", "--layers", "10000"): "GiB free: type --layers ",
     ("--csv", "."): ". is a folder: name a file in it.",
     ("extra",): "unexpected extra argument",
 }
@@ -449,30 +453,22 @@ class FakeStep:
             detail="7 values with float64",
         )  # fmt: skip
 
-    def placement(self):
-        return "evidence"
-
     def save_package(self, path):
         self.saved.append(path)
         return "without its ANE bundle"
 
 
 @pytest.fixture
-def mpsgraph(monkeypatch):
-    """A native part that makes FakeSteps; `steps` are those, `verdict` what placement says."""
-    made = SimpleNamespace(steps=[], verdict="proven", ok=True)
+def mpsgraph(monkeypatch, fake_helper):
+    """A native part that makes FakeSteps (`steps`), and a helper process for the other chains."""
+    made = SimpleNamespace(steps=[], ok=True, helper=fake_helper)
 
     def make_conv(spec, package=None):
         made.steps.append(FakeStep(spec, package, ok=made.ok))
         return made.steps[-1]
 
-    def judge_placement(evidence, ane_ns, gpu_ns):
-        made.latencies = (evidence, ane_ns, gpu_ns)
-        return made.verdict, ["the manifest says so", "and the time"]
-
     monkeypatch.setattr(_native, "conv_available", lambda: None)
     monkeypatch.setattr(_native, "make_conv", make_conv)
-    monkeypatch.setattr(_native, "judge_placement", judge_placement)
     return made
 
 
@@ -483,27 +479,46 @@ def apple(*args):
     return command(*QUICK, *args)
 
 
-def specs(made):
-    """(variant, device) of the chains that were asked for, without those that dispatch nothing."""
+def here(made):
+    """(variant, device) of the chains of this process, without those that dispatch nothing."""
     return [(s.spec.variant, s.spec.device) for s in made.steps if s.spec.layers == 3]
+
+
+def there(made):
+    """(variant, device) of the chains that the helper process measured."""
+    asked = made.helper.requests(layers=3)
+    return [(one["variant"], one["device"]) for one in asked if not one.get("pmu")]
 
 
 def test_mpsgraph_runs_what_each_device_has(mpsgraph, capsys):
     assert apple("--no-fail") == 0
     out, err = capsys.readouterr()
-    assert set(specs(mpsgraph)) == {
-        ("fp16", "gpu"), ("qdq", "gpu"), ("w8a8", "gpu"),
+    # Here also as what the time on the Neural Engine is compared with.
+    assert here(mpsgraph) == [("fp16", "gpu"), ("fp16", "gpu")]
+    assert set(there(mpsgraph)) == {
+        ("qdq", "gpu"), ("w8a8", "gpu"),
         ("fp16", "ane"), ("int8", "ane"), ("qdq", "ane"), ("w8a8", "ane"),
     }  # fmt: skip
     assert "left out: conv by mpsgraph on gpu has no int8" in err
     assert "conv on gpu (mpsgraph)" in out
     assert "conv on ane (mpsgraph)" in out
-    assert "placement proven: the manifest says so; and the time" in out
+    assert "placement proven: the manifest says so; a run takes" in out
+
+
+def test_a_refusal_keeps_its_capitals(mpsgraph, monkeypatch, capsys):
+    def validate():
+        raise ValueError("an INT8 chain on the ANE needs B >= 1")
+
+    monkeypatch.setattr("nnbt.mps_conv._spec", lambda _: SimpleNamespace(validate=validate))
+    assert apple("--device", "ane", "--variant", "int8") == 2
+    assert capsys.readouterr().err == "nnbt: An INT8 chain on the ANE needs B >= 1.\n"
+    assert mpsgraph.helper.requests() == []
 
 
 def test_int8_on_the_gpu_never_reaches_the_native_part(mpsgraph, capsys):
     assert apple("--device", "gpu", "--variant", "int8") == 2
     assert mpsgraph.steps == []
+    assert mpsgraph.helper.requests() == []
     assert "has no int8: type --dtype float16 or qdq or w8a8" in capsys.readouterr().err
 
 
@@ -512,64 +527,88 @@ def test_int8_on_the_gpu_never_reaches_the_native_part(mpsgraph, capsys):
     [("not on ANE", "INVALID", "NOT_ON_ANE"), ("unproven", "SUSPECT", "PLACEMENT_UNPROVEN")],
 )
 def test_placement_decides_the_verdict(mpsgraph, tmp_path, verdict, judged, code):
-    mpsgraph.verdict = verdict
+    evidence = {"placement": verdict, "evidence": ["the manifest says so"]}
+    mpsgraph.helper.rule(evidence, device="ane")
     path = tmp_path / "conv.json"
     status = apple("--device", "ane", "--variant", "fp16", "--json", str(path))
     row = json.loads(path.read_text())["results"][0]
     assert status == (1 if judged == "INVALID" else 0)
     assert row["verdict"] == judged
     assert code in row["reasons"]
-    assert row["details"]["placement"] == {
-        "verdict": verdict,
-        "evidence": ["the manifest says so", "and the time"],
-    }
-    evidence, ane_ns, gpu_ns = mpsgraph.latencies
-    assert evidence == "evidence"
-    assert ane_ns > 0
-    assert gpu_ns > 0
+    assert row["details"]["placement"]["verdict"] == verdict
+    said, compared = row["details"]["placement"]["evidence"]
+    assert said == "the manifest says so"
+    assert "ms on the GPU" in compared
+
+
+def test_the_time_on_the_gpu_weighs_against_a_likely_placement():
+    lines = ["one region"]
+    weigh = _native.weigh_latency
+    assert weigh("likely", lines, 1.0e6, 2.0e6)[0] == "likely"
+    verdict, evidence = weigh("likely", lines, 1.00e6, 1.02e6)
+    assert verdict == "unproven"
+    assert evidence == [*lines, "a run takes 1 ms against 1.02 ms on the GPU: suspiciously equal"]
+    assert weigh("proven", lines, 1.00e6, 1.02e6)[0] == "proven"
+    assert weigh("not on ANE", lines, 1.0e6, 3.0e6)[0] == "not on ANE"
+    assert weigh("likely", lines, 1.0e6, 0.0) == ("likely", lines)
 
 
 @pytest.mark.parametrize("args", [("--variant", "fp16", "--no-gpu"), ("--variant", "int8")])
-def test_no_gpu_and_int8_leave_the_comparison_out(mpsgraph, args):
+def test_no_gpu_and_int8_leave_the_comparison_out(mpsgraph, args, capsys):
     assert apple("--device", "ane", "--no-fail", *args) == 0
-    assert mpsgraph.latencies[2] is None
-    assert {s.spec.device for s in mpsgraph.steps} == {"ane"}
+    assert mpsgraph.steps == []
+    assert {one["device"] for one in mpsgraph.helper.requests()} == {"ane"}
+    assert "on the GPU" not in capsys.readouterr().out
+
+
+def test_a_comparison_that_fails_is_evidence_only(mpsgraph, capsys):
+    mpsgraph.helper.rule("abort", device="gpu")
+    assert apple("--device", "ane", "--variant", "qdq") == 0
+    out = capsys.readouterr().out
+    assert "the same chain has no time on the GPU: MPSGraph aborted the helper process" in out
 
 
 def test_a_wrong_native_answer_is_invalid(mpsgraph, tmp_path):
     mpsgraph.ok = False
+    mpsgraph.helper.rule({"check": {"ok": False}}, device="gpu")
     path = tmp_path / "conv.json"
     args = [arg for arg in QUICK if arg != "--no-checks"]
-    assert command(*args, "--device", "gpu", "--variant", "fp16", "--json", str(path)) == 1
-    row = json.loads(path.read_text())["results"][0]
-    assert row["verdict"] == "INVALID"
-    assert "WRONG_ANSWER" in row["reasons"]
-    assert row["details"]["relative_error"] == 1e-3
+    for variant in ("fp16", "w8a8"):
+        assert command(*args, "--device", "gpu", "--variant", variant, "--json", str(path)) == 1
+        row = json.loads(path.read_text())["results"][0]
+        assert row["verdict"] == "INVALID"
+        assert "WRONG_ANSWER" in row["reasons"]
+        assert row["details"]["relative_error"] == 1e-3
 
 
-def test_numbers_reach_the_native_part(mpsgraph):
+def test_numbers_reach_the_helper_process(mpsgraph):
     args = ("--batch", "2", "--kernel", "5", "--enqueue", "2", "--fill", "zeros", "--no-fail")
     assert apple("--device", "gpu", "--variant", "w8a8", "--shared-weights", *args) == 0
-    spec = mpsgraph.steps[0].spec
-    assert (spec.batch, spec.size, spec.channels, spec.layers, spec.kernel) == (2, 8, 4, 3, 5)
-    assert (spec.variant, spec.device, spec.fill, spec.enqueue) == ("w8a8", "gpu", "zeros", 2)
-    assert spec.shared_weights
+    first = mpsgraph.helper.requests()[0]
+    names = ("batch", "size", "channels", "layers", "kernel", "enqueue")
+    assert [first[name] for name in names] == [2, 8, 4, 3, 5, 2]
+    assert (first["variant"], first["device"], first["fill"]) == ("w8a8", "gpu", "zeros")
+    assert first["shared_weights"]
+    assert (first["runs"], first["warmup"]) == (5, 2)
 
 
 def test_packages_are_saved_and_loaded(mpsgraph, tmp_path, capsys):
     one = ("--device", "ane", "--variant", "int8", "--no-fail")
+    asked = mpsgraph.helper.requests
     assert apple(*one, "--save-package", str(tmp_path / "new")) == 0
     path = tmp_path / "new" / "conv_int8_ane_k3.mpsgraphpackage"
-    assert mpsgraph.steps[0].saved == [str(path)]
+    assert [one["save_package"] for one in asked() if "save_package" in one] == [str(path)]
     assert f"saved {path}; without its ANE bundle" in capsys.readouterr().out
-    path.mkdir()
-    (path / "nnbt_conv.json").write_text(mpsgraph.steps[0].spec.to_json())
-    made = len(mpsgraph.steps)
+    (path / "nnbt_conv.json").write_text(_native.ConvSpec(
+        variant="int8", device="ane", size=8, channels=4, layers=3, shared_weights=False
+    ).to_json())  # fmt: skip
+    before = len(asked())
     assert apple(*one, "--save-package", str(tmp_path / "new")) == 2
     assert "is there already" in capsys.readouterr().err
-    assert len(mpsgraph.steps) == made
+    assert len(asked()) == before
     assert apple(*one, "--load-package", str(path)) == 0
-    assert mpsgraph.steps[made].package == str(path)
+    assert asked()[before]["package"] == str(path)
+    assert asked(pmu=1)[-1]["package"] == str(path)
     assert apple(*one, "--load-package", str(path), "--layers", "9", "--shared-weights") == 2
     err = capsys.readouterr().err
     assert err == f"nnbt: {path} holds another chain: type --layers 3 --own-weights.\n"
@@ -577,11 +616,18 @@ def test_packages_are_saved_and_loaded(mpsgraph, tmp_path, capsys):
     assert "has no readable nnbt_conv.json" in capsys.readouterr().err
     assert apple(*one, "--load-package", str(tmp_path / "none")) == 2
     assert "There is no package" in capsys.readouterr().err
-    made = len(mpsgraph.steps)
+    before = len(asked())
     assert apple("--load-package", str(path), "--no-fail") == 0
     assert "left out: " in capsys.readouterr().err
-    assert mpsgraph.steps[made].spec.variant == "int8"
-    assert [s.package for s in mpsgraph.steps[made:]] == [str(path), None]
+    assert {one["variant"] for one in asked()[before:]} == {"int8"}
+
+
+def test_a_package_of_the_gpu_is_saved_here(mpsgraph, tmp_path, capsys):
+    one = ("--device", "gpu", "--variant", "fp16", "--no-fail")
+    assert apple(*one, "--save-package", str(tmp_path / "new")) == 0
+    path = tmp_path / "new" / "conv_fp16_gpu_k3.mpsgraphpackage"
+    assert mpsgraph.steps[0].saved == [str(path)]
+    assert f"saved {path}; without its ANE bundle" in capsys.readouterr().out
 
 
 # --- published results -------------------------------------------------------------------------
@@ -613,8 +659,8 @@ def test_device_auto_means_all_of_mpsgraph(mpsgraph):
         "variant": None, "dtypes": (), "engine": "auto", "device": "auto", "batch": 1, "size": 8,
         "channels": 4, "layers": 3, "kernel": 3, "own_weights": True, "fill": "normal",
         "control": False, "enqueue": 1, "iterations": None, "warmup": 2, "max_seconds": 3.0,
-        "tf32": "default", "no_gpu": False, "no_pmu": True, "save_package": None,
-        "load_package": None, "no_checks": False,
+        "tf32": "default", "no_gpu": False, "pmu": False, "verbose_pmu": False,
+        "save_package": None, "load_package": None, "no_checks": False,
     }  # fmt: skip
     options = options_of(values)
     assert (options.engines, options.device, options.counters) == (("mpsgraph",), "all", False)

@@ -12,7 +12,7 @@ from scipy import stats
 
 import nnbt
 from fake_measure import FakeMeasure
-from faults import FAULTS, Fault
+from faults import FAULTS, Fault, with_counters
 from nnbt import runner
 from nnbt.checks import CHECKS
 from nnbt.checks.timing import modes, rank_correlation
@@ -55,6 +55,13 @@ def test_a_planted_fault_changes_the_verdict(fault: Fault, monkeypatch: pytest.M
     faulty = judged(**{"measure": measure} | fault.case | changes)
     assert fault.code in codes(faulty)
     assert faulty.verdict == VERDICT[SEVERITY[fault.code]]
+
+
+def test_counters_that_close_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_counters(monkeypatch)
+    row = judged(measure=FakeMeasure())
+    assert row.details["pmu"]["status"] == "ok"
+    assert (row.verdict, row.reasons) == ("VALID", ())
 
 
 def test_every_check_has_a_planted_fault() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from nnbt import plan
 from nnbt._native import Unsupported
-from nnbt.plan import Options, check_memory, default_op, make_plan
+from nnbt.memory import check_memory
+from nnbt.plan import Options, default_op, make_plan
 from nnbt.result import Case
 
 GIB = 2**30
@@ -117,6 +119,23 @@ def test_a_working_set_beyond_free_memory_is_refused_with_the_figures() -> None:
     assert re.search(r"n = 20000 needs [\d.]+ GiB and cpu has 1\.0 GiB free", sentence)
     smaller = int(sentence.split("--sizes ")[1].split(maxsplit=1)[0])
     check_memory(cases(sizes=(smaller,)), {"cpu": GIB})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "free"),
+    [("channels", 100_000, GIB), ("batch", 5000, GIB), ("layers", 9000, GIB), ("n", 9000, GIB)],
+)
+def test_conv_is_told_to_make_that_smaller_which_is_too_large(
+    name: str, value: int, free: int
+) -> None:
+    options = {"metrics": ("conv",), "device": "cpu", "sizes": (value if name == "n" else 64,)}
+    (case,) = cases(**options, params={} if name == "n" else {name: (value,)})
+    with pytest.raises(Unsupported) as refused:
+        check_memory([case], {"cpu": free})
+    option, smaller = re.findall(r"type (--\w+) (\d+) or less", str(refused.value))[0]
+    assert option == ("--size" if name == "n" else f"--{name}")
+    fits = {"n": int(smaller)} if name == "n" else {"params": {**case.params, name: int(smaller)}}
+    check_memory([replace(case, **fits)], {"cpu": free})
 
 
 def test_memory_that_nobody_knows_refuses_nothing() -> None:

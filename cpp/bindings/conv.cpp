@@ -182,6 +182,22 @@ void add_placement(nb::module_& m) {
       "(\"proven\" | \"likely\" | \"unproven\" | \"not on ANE\", sentences) for an ANE row and "
       "the\n"
       "median nanoseconds of the same chain on both devices.");
+  m.def(
+      "weigh_latency",
+      [](const std::string& placement, const std::vector<std::string>& evidence, double ane_ns,
+         double gpu_ns) {
+        using nnbt::Placement;
+        nnbt::PlacementVerdict verdict{Placement::kUnproven, evidence};
+        for (const Placement known :
+             {Placement::kProven, Placement::kLikely, Placement::kNotOnAne}) {
+          if (nnbt::placement_name(known) == placement) verdict.placement = known;
+        }
+        verdict = nnbt::weigh_latency(std::move(verdict), ane_ns, gpu_ns);
+        return std::pair(std::string(nnbt::placement_name(verdict.placement)),
+                         std::move(verdict.evidence));
+      },
+      "placement"_a, "evidence"_a, "ane_ns"_a, "gpu_ns"_a,
+      "What judge_placement says once both latencies are known, from its verdict without them.");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ from nnbt import _native
 from nnbt.ceilings import published_ceiling
 from nnbt.dtypes import dtype
 from nnbt.evidence import Evidence, effective_bits
+from nnbt.helper import HelperError
 from nnbt.judge import judge
 from nnbt.machine import GpuState, gpu_state, gpus, machine
 from nnbt.metrics import METRICS, cell, sizes_of
@@ -80,6 +81,8 @@ def run_case(session: Session, case: Case) -> Result:
         return _Runner(session, case, unit).run()
     except _native.Unsupported as error:
         return Result(case, "UNSUPPORTED", str(error), unit=unit)
+    except HelperError as error:
+        return Result(case, "ERROR", str(error), unit=unit)
     except Exception as error:  # noqa: BLE001  one failed case must not lose the others
         text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         return Result(case, "ERROR", text, unit=unit)
@@ -99,6 +102,7 @@ class _Runner:
         self.unit = unit
         self.mx = session.mx
         self.options = session.options
+        self.floor_problem = ""
 
     def run(self) -> Result:
         from nnbt.mlx_data import Placement
@@ -197,7 +201,12 @@ class _Runner:
         key = (where, len(self.place.streams))
         if key not in self.session.floors:
             step = own or self._empty_evaluation()
-            samples = self.session.measure(step, warmup=10, runs=100)
+            try:
+                samples = self.session.measure(step, warmup=10, runs=100)
+            except (_native.Unsupported, HelperError) as error:
+                # An engine may refuse what is that small, and still do the work.
+                self.floor_problem = str(error)
+                samples = self.session.measure(self._empty_evaluation(), warmup=10, runs=100)
             self.session.floors[key] = _native.quantile(samples.samples_ns, 0.1) * 1e-9
         return self.session.floors[key]
 
@@ -265,7 +274,7 @@ class _Runner:
         )
         more_notes, details = workload.after() if workload.after else ((), {})
         details |= self._details(workload, slope, answer, summary)
-        device_name = str(self.session.facts.get("device_name", ""))
+        device_name = str(details.get("device_name") or self.session.facts.get("device_name", ""))
         published, found = METRICS[self.case.metric].beside(self.case, device_name)
         details |= found
         if state is not None:
@@ -351,4 +360,6 @@ class _Runner:
             details["answer"] = asdict(answer)
         if self.options.checks:
             details["floor_s"] = self._floor(workload)
+            if self.floor_problem:
+                details["floor_problem"] = self.floor_problem
         return details

@@ -17,6 +17,7 @@ import click
 from click.core import ParameterSource
 
 from nnbt.cli_conv import conv
+from nnbt.cli_helper import sign_helper
 from nnbt.cli_ladder import ladder
 from nnbt.cli_options import (
     COUNT,
@@ -282,21 +283,23 @@ def _refuse_options_before(ctx: click.Context, command: str) -> None:
     help="Print a table in words: formulas, checks, columns, dtypes, devices, data, probes.",
 )
 def info(topic: str | None, explain: str | None) -> None:
-    """Say what each device can do and, where it can't, the command that would change it."""
+    """Say what each device can do and, where it can't, the command that would change it.
+
+    nnbt info ane says more about the Neural Engine, and which of its counters can be read.
+    """
     from nnbt import info as facts
 
     if explain is not None:
         click.echo(facts.explain(topic or explain))
-        return
-    if topic is not None:
-        raise click.UsageError(
-            f"info has no topic {topic!r}: type nnbt info --explain for what there is."
-        )
-    click.echo(facts.overview())
+    elif topic is not None:
+        click.echo(facts.about(topic))
+    else:
+        click.echo(facts.overview())
 
 
 cli.add_command(conv)
 cli.add_command(ladder)
+cli.add_command(sign_helper)
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

@@ -97,7 +97,17 @@ _OPTIONS = (
     MAX_SECONDS,
     TF32,
     click.option("--no-gpu", is_flag=True, help="Leave the GPU out, also as a comparison."),
-    click.option("--no-pmu", is_flag=True, help="Leave the Neural Engine's hardware counters out."),
+    click.option(
+        "--pmu/--no-pmu",
+        default=None,
+        show_default="on for rows of the Neural Engine",
+        help="Read the Neural Engine's hardware counters, where the system lets them be read.",
+    ),
+    click.option(
+        "--verbose-pmu",
+        is_flag=True,
+        help="Print every register of the counters below the tables.",
+    ),
     click.option(
         "--save-package",
         default=None,
@@ -127,6 +137,10 @@ def conv(ctx: click.Context, /, **values: Any) -> None:
     """
     files = Files(values["csv_path"], values["json_path"])
     run = measure_and_print(options_of(values), files)
+    if values["verbose_pmu"]:
+        from nnbt.registers import registers_text
+
+        click.echo(registers_text(run.results), nl=False)
     if run.failed and not values["no_fail"]:
         ctx.exit(EXIT_FAILED)
 
@@ -144,6 +158,12 @@ def options_of(values: dict[str, Any]) -> Options:
     device = values["device"]
     if device == "auto" and engine == "mpsgraph":
         device = "all"
+    asked = [name for name in ("pmu", "verbose_pmu") if values[name]]
+    if asked and (engine != "mpsgraph" or device not in ("all", "ane") or values["pmu"] is False):
+        raise Unsupported(
+            f"--{asked[0].replace('_', '-')} shows the counters of the Neural Engine: type it with "
+            "--engine mpsgraph --device ane and without --no-pmu, on an Apple silicon Mac."
+        )
     dtypes, every = _dtypes(engine, values["variant"], values["dtypes"])
     if values["fill"] not in FILLS:
         raise Unsupported(f"Unknown --fill {values['fill']!r}: type one of {' '.join(FILLS)}.")
@@ -170,7 +190,7 @@ def options_of(values: dict[str, Any]) -> Options:
         },
         without=("gpu",) if values["no_gpu"] else (),
         lenient=every or device == "all",
-        counters=not values["no_pmu"],
+        counters=values["pmu"] is not False,
         save_package=values["save_package"],
         load_package=values["load_package"],
     )

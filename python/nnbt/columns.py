@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from nnbt.ane_columns import ANE_COLUMNS
+from nnbt.column import Column, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,27 +16,10 @@ if TYPE_CHECKING:
     from nnbt.result import Result
 
 MIB = 2**20
-Value = float | int | str | None
 
 VERDICT_SYMBOLS = {"VALID": "✓", "SUSPECT": "?", "INVALID": "✗"}
 ASCII_SYMBOLS = {"✓": "+", "✗": "!"}
 """For streams that can't show the others: replaced by `?`, they would all look SUSPECT."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column. `key` names it in CSV with its unit, `header` on a terminal.
-
-    A column is shown where a row has a value for it. On a narrow terminal those with the largest
-    `rank` go first; rank 0 always stays, rank None is for CSV only.
-    """
-
-    key: str
-    header: str
-    explain: str
-    value: Callable[[Result], Value]
-    rank: int | None = 0
-    text: bool = False
 
 
 def _size(name: str, scale: int = MIB) -> Callable[[Result], Value]:
@@ -216,6 +201,7 @@ COLUMNS: tuple[Column, ...] = (
         2,
     ),
     Column("overhead_us", "over us", "constant cost of an evaluation", lambda r: r.overhead_us, 7),
+    *ANE_COLUMNS,
     Column("effective_bits", "bits", "right bits of the output", lambda r: r.effective_bits, 3),
     Column("verdict", "verdict", "whether the number can be believed", _verdict, 0, text=True),
     Column("status", "status", "OK, or why there is no number", lambda r: r.status, None, True),

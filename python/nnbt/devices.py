@@ -83,7 +83,11 @@ DEVICES: dict[str, Device] = {
     for row in (
         Device("cpu", "the processor, through MLX's CPU back end", _always),
         Device("gpu", "Metal on macOS, CUDA on Linux", gpu_missing),
-        Device("ane", "the Apple Neural Engine (conv through MPSGraph)", ane_missing),
+        Device(
+            "ane",
+            "the Apple Neural Engine (conv through MPSGraph; not run on Apple hardware yet)",
+            ane_missing,
+        ),
         Device("hybrid", "CPU and GPU at the same time (bandwidth contention)", gpu_missing),
     )
 }

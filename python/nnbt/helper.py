@@ -1,14 +1,18 @@
-"""Runs one measurement in the helper process, since MPSGraph can abort the process it runs in.
+"""The helper process: what can abort MPSGraph's process or needs an entitlement runs there.
 
 The helper reads one JSON object and writes one JSON document; a process that ends by a signal gives
-no document, and which signal says why.
+no document, and which signal says why. There are up to two executables: the shipped one, which is
+never changed, and a copy that `nnbt sign-helper` signed for the Neural Engine's counters.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import signal
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +20,11 @@ from nnbt import _native
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+VARIABLE = "NNBT_HELPER"
+"""Names another executable than the shipped one, for tests and for builds of one's own."""
+START_S = 120.0
+"""Seconds that starting and compiling may take: 20 layers take seconds, a busy daemon longer."""
 
 # Signal: status and sentence of the document that stands for the missing one.
 _SIGNALS: dict[int, tuple[str, str]] = {
@@ -29,20 +38,70 @@ _SIGNALS: dict[int, tuple[str, str]] = {
     ),
     signal.SIGSEGV: ("error", "the helper process crashed inside a framework"),
 }
+_SHELL_BASE = 128
+"""A shell, or a script in between, ends with this plus the signal."""
+
+
+class HelperError(RuntimeError):
+    """The helper process ended without a result; the text is a sentence for the user."""
+
+
+@dataclass(frozen=True)
+class Helper:
+    """An executable that can be asked."""
+
+    path: Path
+    signed: bool = False
+    """Whether it is the copy that carries the entitlement."""
 
 
 def helper_path() -> Path:
-    """Where the helper executable lies: beside the extension module."""
-    return Path(str(_native.__file__)).with_name("nnbt_helper")
+    """Where the shipped executable lies: beside the extension module."""
+    named = os.environ.get(VARIABLE)
+    return Path(named) if named else Path(str(_native.__file__)).with_name("nnbt_helper")
+
+
+def signed_path() -> Path:
+    """Where `nnbt sign-helper` puts its copy: in the user's data folder."""
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("nnbt", appauthor=False)) / "nnbt_helper_signed"
+
+
+def origin_path(copy: Path) -> Path:
+    """The file beside a signed copy that says which executable it was made from."""
+    return copy.with_suffix(".sha256")
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file in hexadecimal digits."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def signed_copy() -> Helper | None:
+    """The signed copy if there is one of the helper that is shipped now."""
+    copy = signed_path()
+    try:
+        made_from = origin_path(copy).read_text(encoding="ascii").strip()
+        current = copy.is_file() and made_from == digest(helper_path())
+    except (OSError, ValueError):
+        return None
+    return Helper(copy, signed=True) if current else None
+
+
+def for_counters() -> Helper:
+    """Who is asked for counters: the signed copy, else the shipped helper."""
+    return signed_copy() or Helper(helper_path())
 
 
 def run_helper(
     request: Mapping[str, object], *, executable: Path | None = None, timeout_s: float = 600.0
 ) -> dict[str, Any]:
-    """Measures in a process of its own.
+    """Asks a process of its own.
 
     Returns the helper's document; its "status" is "ok", "unsupported" or "error", and the last two
-    come with a "message". Raises Unsupported where there is no helper.
+    come with a "message". One that stands for a missing document has "ended": how the process
+    ended, a key of nnbt.ane.STATUSES. Raises Unsupported where there is no helper.
     """
     path = executable or helper_path()
     if not path.is_file():
@@ -58,19 +117,42 @@ def run_helper(
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return {"status": "error", "message": f"the helper took over {timeout_s:g} s"}
-    if done.returncode < 0:
-        unknown = ("error", f"the helper process ended by signal {-done.returncode}")
-        status, message = _SIGNALS.get(-done.returncode, unknown)
-        return {"status": status, "message": message}
+        return _missing("error", f"the helper took over {timeout_s:g} s", "timed_out")
+    except OSError as error:
+        return _missing("error", f"{path} can't be started: {error.strerror}", "helper_failed")
+    ended = _native.ane_helper_status(done.returncode, False, bool(done.stdout.strip()))
+    code = done.returncode
+    number = -code if code < 0 else code - _SHELL_BASE
+    if 0 < number <= signal.NSIG:
+        unknown = ("error", f"the helper process ended by signal {number}")
+        return _missing(*_SIGNALS.get(number, unknown), ended)
     try:
         document = json.loads(done.stdout)
     except ValueError:
         document = None
-    if done.returncode != 0 or not isinstance(document, dict) or "status" not in document:
+    if code != 0 or not isinstance(document, dict) or "status" not in document:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        return {
-            "status": "error",
-            "message": f"the helper gave no document (exit {done.returncode}): {''.join(last)}",
-        }
+        message = f"the helper gave no document (exit {code}): {''.join(last)}"
+        return _missing("error", message, "helper_failed")
     return document
+
+
+def _missing(status: str, message: str, ended: str) -> dict[str, Any]:
+    return {"status": status, "message": message, "ended": ended}
+
+
+def answer(
+    request: Mapping[str, object], *, executable: Path | None = None, timeout_s: float = 600.0
+) -> dict[str, Any]:
+    """The helper's document where it has a result.
+
+    Raises Unsupported or HelperError with the helper's sentence where it has none.
+    """
+    document = run_helper(request, executable=executable, timeout_s=timeout_s)
+    if document["status"] == "ok":
+        return document
+    sentence = str(document.get("message", "the helper gave no reason"))
+    sentence = sentence[:1].upper() + sentence[1:]
+    if document["status"] == "unsupported":
+        raise _native.Unsupported(sentence)
+    raise HelperError(sentence)

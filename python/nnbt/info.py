@@ -57,9 +57,26 @@ def overview() -> str:
         "machine\n" + _lines(hardware),
         "libraries\n" + _lines(libraries),
         "devices\n" + _lines(devices),
-        f"more: nnbt info --explain ({', '.join(TOPICS)})",
+        f"more: nnbt info ane; nnbt info --explain ({', '.join(TOPICS)})",
     ]
     return "\n\n".join(sections)
+
+
+def about(subject: str) -> str:
+    """More about one device. Raises Unsupported for one that there is no more to say about."""
+    if subject != "ane":
+        raise Unsupported(
+            f"info has no topic {subject!r}: type nnbt info, nnbt info ane, or nnbt info --explain "
+            "for what there is."
+        )
+    from nnbt.ane_info import sections
+    from nnbt.helper import HelperError
+
+    try:
+        found = sections()
+    except HelperError as error:
+        raise Unsupported(f"The helper process could not be asked: {error}") from error
+    return "\n\n".join(f"{heading}\n{_lines(rows)}" for heading, rows in found)
 
 
 def _state(device: Device) -> str:

@@ -12,7 +12,7 @@ from nnbt._native import Unsupported
 from nnbt.devices import DEVICES, default_device
 from nnbt.dtypes import dtype
 from nnbt.machine import machine
-from nnbt.metrics import ENGINES, METRICS, cell, sizes_of
+from nnbt.metrics import ENGINES, METRICS, cell
 from nnbt.result import Case
 
 if TYPE_CHECKING:
@@ -305,21 +305,3 @@ def make_plan(options: Options) -> Plan:
     device = next((case.device for case in cases if case.device != "cpu"), "cpu")
     notes += (*left_out.values(), *remarks)
     return Plan(tuple(cases), device, notes, replace(options, dtypes=tokens))
-
-
-def check_memory(cases: Iterable[Case], free: dict[str, int]) -> None:
-    """Refuses a case whose working set exceeds the free bytes of its device or of the host.
-
-    `free` holds bytes by device name (cpu, gpu). Raises Unsupported with the figures.
-    """
-    for case in cases:
-        need = sizes_of(case)["resident_bytes"]
-        # The host makes random inputs and holds the samples that are compared.
-        for device in {"cpu": ("cpu",), "gpu": ("gpu",)}.get(case.device, ("cpu", "gpu")):
-            if device in free and need > free[device]:
-                largest = int(case.n * math.sqrt(free[device] / need))
-                raise Unsupported(
-                    f"{case.metric} of {case.dtype} at n = {case.n} needs {need / 2**30:,.1f} GiB "
-                    f"and {device} has {free[device] / 2**30:,.1f} GiB free: type "
-                    f"{METRICS[case.metric].option('--sizes')} {max(1, largest * 9 // 10)} or less."
-                )

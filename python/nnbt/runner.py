@@ -6,14 +6,15 @@ import datetime as dt
 import os
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from nnbt import _mlx, _native
+from nnbt import _mlx, _native, remote
 from nnbt.case_runner import Listener, Session, run_case
 from nnbt.machine import machine
 from nnbt.measured import Ceilings
+from nnbt.memory import check_memory
 from nnbt.metrics import sizes_of
-from nnbt.plan import RANDOM_DATA, Options, Plan, check_memory, make_plan
+from nnbt.plan import RANDOM_DATA, Options, Plan, make_plan
 from nnbt.result import Result, Run
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def execute(
     facts = describe_machine(mx, plan.device)
     session = Session(
         options,
-        measure or cast("Measure", _native.measure),
+        measure or remote.measure,
         listener,
         mx,
         free,

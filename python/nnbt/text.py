@@ -7,12 +7,13 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, Any, TextIO
 
-from nnbt.columns import ASCII_SYMBOLS, Column, chosen, shown
+from nnbt.columns import ASCII_SYMBOLS, chosen, shown
 from nnbt.metrics import explained
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from nnbt.column import Column
     from nnbt.result import Result, Run
 
 _STYLES = {"VALID": "green", "SUSPECT": "yellow", "INVALID": "bold red", "ERROR": "bold red"}

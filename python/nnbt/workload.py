@@ -30,12 +30,15 @@ Measure = Callable[..., SamplesLike]
 
 @dataclass(frozen=True)
 class DataShare:
-    """What arrays hold: shares of their elements from 0 to 1, sampled; `all_finite` of them all."""
+    """What arrays hold: shares of their elements from 0 to 1, sampled; `all_finite` of them all.
+
+    `rms` is None where nobody computed it.
+    """
 
     finite: float
     zero: float
     denormal: float
-    rms: float
+    rms: float | None
     all_finite: bool
 
 

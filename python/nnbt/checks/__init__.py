@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from nnbt.checks import timing, values, work
+from nnbt.checks import counters, timing, values, work
 from nnbt.evidence import LEAST_BITS
 from nnbt.slope import DOUBLING, HEADLINE_SHARE
 
@@ -254,6 +254,30 @@ CHECKS: tuple[Check, ...] = (
         "they speak for the Neural Engine",
         "the same",
         lambda e: work.placed(e, ("unproven",)),
+    ),
+    Check(
+        "COUNTERS_DO_NOT_CLOSE",
+        "suspect",
+        "accounting identities of the Neural Engine's counters that headline figures rest on",
+        "hardware time within wall time, clock from 0.3 to 4 GHz, multiplies within the lanes",
+        "a wrong register, another program's work, or a chain that is not the one that is named",
+        counters.numbers_do_not_close,
+    ),
+    Check(
+        "STALLS_DO_NOT_CLOSE",
+        "note",
+        "identities of the registers for stalls and memory traffic",
+        "they add up to the nominal cycles, and traffic lies within the bounds of the work",
+        "stall shares that explain nothing: on M4 they add up to 66, 84 and 81 % of the cycles",
+        counters.stalls_do_not_close,
+    ),
+    Check(
+        "OTHER_ANE_CLIENT",
+        "suspect",
+        "nominal cycles of each window of the counters",
+        "no window is left out since another program used the Neural Engine",
+        "counters belong to the engine, not to the process; times suffer as well",
+        counters.other_client,
     ),
     Check(
         "FEW_SAMPLES",

@@ -80,7 +80,7 @@ def reduced_precision(e: Evidence) -> str | None:
 
 def non_finite(e: Evidence) -> str | None:
     for name, share in _shares(e):
-        if not (share.all_finite and math.isfinite(share.rms)):
+        if not (share.all_finite and math.isfinite(0.0 if share.rms is None else share.rms)):
             return (
                 f"The {name} holds NaN or infinity ({share.finite:.0%} of a sample is finite): "
                 "such values take less power, so clocks and rates are higher than for real data."
@@ -111,7 +111,9 @@ def chain_changes_size(e: Evidence) -> str | None:
     if not METRICS[e.case.metric].chain or e.answer is None:
         return None
     before, after = e.answer.inputs, e.answer.outputs
-    if before is None or after is None or e.answer.exact is not None or before.rms == 0:
+    if before is None or after is None or e.answer.exact is not None:
+        return None
+    if not before.rms or after.rms is None:
         return None
     ratio = after.rms / before.rms
     if 1 / RMS_FACTOR <= ratio <= RMS_FACTOR:

@@ -1,0 +1,355 @@
+"""`nnbt conv` from its options to its files on the doubles, byte-exact where times are scripted.
+
+Run like check_doubles.py. Chains of float16 on the GPU run in this process, all others in the real
+helper process, whose documents keep everything but times. NNBT_UPDATE_GOLDEN=1 writes the files
+anew; read the difference.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from doubles_build import HELPER, native
+
+TESTS = Path(__file__).parents[1]
+sys.path.insert(0, str(TESTS))
+
+from fake_measure import FLOOR, STEADY, FakeSamples  # noqa: E402
+from nnbt import _mlx, cli, counters, helper, measured, runner  # noqa: E402
+from result_schema import validate  # noqa: E402
+
+GOLDEN = TESTS / "golden"
+MACHINE = {
+    "fingerprint": "0123456789ab",
+    "cpu": "Golden CPU",
+    "allowed_cpus": 2,
+    "logical_cpus": 2,
+    "system": "Golden OS 1",
+    "device_name": "Golden CPU",
+    "mlx": "0.0.0",
+    "backend": "cpu",
+    "environment": {},
+}
+CLOCKED = ("check_s", "answer_s", "slope_s")
+LAYER_NS, FLOOR_NS = 1_000_000, 20_000
+EVALUATIONS = 10
+SHAPE = "--size 12 --channels 4 --layers 4 --batch 2"
+COMMANDS = {
+    "conv_doubles": f"{SHAPE} --variant all --control",
+    "conv_counters": f"{SHAPE} --variant fp16 --device ane --verbose-pmu",
+}
+# 165,888 multiply-accumulates (3 x 3) are 127.6 a cycle and core; traffic is within its bounds.
+REGISTERS = "10=1300 13=10 15=700 17=61 21=300 22=150 23=1040000 hw_ns=30"
+
+LATE = {"device": "gpu", "size": 5, "channels": 2, "layers": 1, "enqueue": 2, "runs": 1}
+# Started first and read last: the wait for lost completions is 60 s long.
+_waiting = subprocess.Popen(
+    [HELPER],
+    stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.DEVNULL,
+    env={**os.environ, "NNBT_DOUBLE_FAULT": "no_completion"},
+)
+assert _waiting.stdin is not None
+_waiting.stdin.write(json.dumps(LATE).encode())
+_waiting.stdin.close()
+
+
+class NoMlx:
+    """What a run asks of MLX where MLX does none of the work."""
+
+    __version__ = "0.0.0"
+    cpu, gpu = "cpu", "gpu"
+
+    def device_info(self, _):
+        return {}
+
+    def default_stream(self, device):
+        return device
+
+    new_stream = default_stream
+
+    def stream(self, _):
+        return contextlib.nullcontext()
+
+    def set_cache_limit(self, _):
+        return 0
+
+    def clear_cache(self):
+        return None
+
+
+def scripted_samples(layers, enqueue, runs, floor):
+    one = FLOOR_NS + (0 if floor else LAYER_NS * layers * enqueue)
+    count = runs or len(STEADY)
+    return [round(one * STEADY[i % len(STEADY)]) if count > 1 else one for i in range(count)]
+
+
+def measure_here(step, *, warmup=2, runs=0, **_):
+    """A native Step: runs, and takes the time that its layers take."""
+    step.run()
+    floor = (warmup, runs) == FLOOR
+    times = scripted_samples(step.spec.layers, step.spec.enqueue, runs, floor)
+    return FakeSamples(times, 500_000_000, warmup, "runs" if runs else "precise", [])
+
+
+def scripted(request, document):
+    """The helper's document with scripted times and counts of evaluations."""
+    if document["status"] != "ok":
+        return document
+    floor = (request["warmup"], request["runs"]) == FLOOR
+    layers, enqueue = request["layers"], request.get("enqueue", 1)
+    document |= {
+        "samples_ns": scripted_samples(layers, enqueue, request["runs"], floor),
+        "window_ns": 500_000_000,
+        "first_run_ns": 2_000_000,
+        "warmup_runs": request["warmup"],
+        "compile_ns": 5_000_000,
+        "stop": "runs" if request["runs"] else "precise",
+        "readings": [],
+    }
+    document.pop("power", None)  # cycles and joules of this very process
+    if "pmu" in document:
+        pmu = document["pmu"]
+        for window in pmu["windows"]:
+            count = window["evaluations"]
+            assert count > 0
+            changes = [b - a for a, b in zip(window["before"], window["after"], strict=True)]
+            assert all(change % count == 0 for change in changes)
+            window |= {
+                "before": [0] * len(changes),
+                "after": [change // count * EVALUATIONS for change in changes],
+                "evaluations": EVALUATIONS,
+                "wall_ns": 50.0,
+            }
+        pmu["wall_samples_ns"] = [50] * 5
+        pmu["hw_samples_ns"] = pmu["hw_samples_ns"][:5]
+    return document
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch, tmp_path):
+    """The doubles' machine, without MLX and without anything of the user's."""
+    monkeypatch.setenv("NNBT_HELPER", str(HELPER))
+    monkeypatch.setenv("NNBT_DOUBLE_ANE", REGISTERS)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(_mlx, "core", NoMlx)
+    monkeypatch.setattr(measured, "folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(runner, "free_memory", lambda *_: {})
+    monkeypatch.setattr(runner, "describe_machine", lambda _, device: MACHINE | {"device": device})
+    monkeypatch.setattr(runner, "now", lambda: "2000-01-01T00:00:00+00:00")
+    monkeypatch.setattr(runner, "last_cache_bytes", lambda: 2**23)
+    clock = SimpleNamespace(resolution_ns=42, cost_ns=20.0)
+    monkeypatch.setattr(native, "calibrate_clock", lambda: clock)
+
+
+class Compiled:
+    """A native Step that was compiled in 5 ms."""
+
+    compile_ns = 5_000_000
+
+    def __init__(self, step):
+        self._step = step
+
+    def __getattr__(self, name):
+        return getattr(self._step, name)
+
+
+@pytest.fixture
+def scripted_times(monkeypatch):
+    real, make = helper.run_helper, native.make_conv
+    monkeypatch.setattr(native, "make_conv", lambda *args: Compiled(make(*args)))
+    monkeypatch.setattr(native, "measure", measure_here)
+    monkeypatch.setattr(
+        helper, "run_helper", lambda request, **more: scripted(request, real(request, **more))
+    )
+
+
+def conv(*args):
+    return cli._run(["conv", *args])
+
+
+def rows_of(path):
+    document = json.loads(Path(path).read_text(encoding="utf-8"))
+    validate(document)
+    return document["results"]
+
+
+def expect(name, text):
+    path = GOLDEN / name
+    if os.environ.get("NNBT_UPDATE_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def without_clock(document):
+    if isinstance(document, dict):
+        return {key: 0 if key in CLOCKED else without_clock(x) for key, x in document.items()}
+    if isinstance(document, list):
+        return [without_clock(item) for item in document]
+    return float(f"{document:.3g}") if isinstance(document, float) else document
+
+
+@pytest.mark.usefixtures("scripted_times")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_output_is_byte_exact(tmp_path, monkeypatch, capsys, name):
+    arguments = COMMANDS[name].split()
+    monkeypatch.setattr("sys.argv", ["nnbt", "conv", *arguments])
+    files = {kind: tmp_path / f"conv.{kind}" for kind in ("csv", "json")}
+    paths = [part for kind, path in files.items() for part in (f"--{kind}", str(path))]
+    code = conv(*arguments, *paths)
+    shown = capsys.readouterr()
+    expect(f"{name}.txt", f"{shown.err}{shown.out}exit code {code}\n")
+    expect(f"{name}.csv", files["csv"].read_text(encoding="utf-8"))
+    document = json.loads(files["json"].read_text(encoding="utf-8"))
+    validate(document)
+    if len(document["results"]) == 1:  # all raw registers: one row is enough to read
+        expect(f"{name}.json", json.dumps(without_clock(document), indent=1) + "\n")
+
+
+QUICK = ("--size", "6", "--channels", "3", "--layers", "2", "--iterations", "5", "--max-seconds",
+         "0.2")  # fmt: skip
+
+
+def test_real_times_of_every_variant_on_both_devices(tmp_path, capsys):
+    path = tmp_path / "conv.csv"
+    conv(*QUICK, "--no-fail", "--csv", str(path), "--json", str(tmp_path / "conv.json"))
+    rows = rows_of(tmp_path / "conv.json")
+    assert [row["status"] for row in rows] == ["OK"] * 7
+    assert {row["case"]["device"] for row in rows} == {"gpu", "ane"}
+    cells = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    for row, cell in zip(rows, cells, strict=True):
+        assert row["runs"] == 5
+        assert not {"WRONG_ANSWER", "NON_FINITE"} & set(row["reasons"])
+        assert row["details"]["device_name"] == "Double of an Apple GPU"
+        readings = {"minor_faults", "thermal_state", "voluntary_switches"}
+        assert readings <= set(row["readings"])
+        on_ane = row["case"]["device"] == "ane"
+        assert (cell["placement"], bool(cell["pmu"])) == ("proven" if on_ane else "", on_ane)
+    assert "left out: conv by mpsgraph on gpu has no int8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "words"),
+    [
+        ("abort", "UNSUPPORTED", "MPSGraph aborted the helper process"),
+        ("kill", "ERROR", "The helper process was killed"),
+        ("compile_nil", "UNSUPPORTED", "can't compile the fp16 chain"),
+        ("run_error", "ERROR", "the device was lost"),
+        ("no_ane", "UNSUPPORTED", "no Neural Engine"),
+    ],
+)
+def test_what_goes_wrong_in_the_helper_is_a_row(
+    tmp_path, monkeypatch, capsys, fault, status, words
+):
+    monkeypatch.setenv("NNBT_DOUBLE_FAULT", fault)
+    path = tmp_path / "conv.json"
+    code = conv(*QUICK, "--device", "ane", "--variant", "fp16", "--no-gpu", "--json", str(path))
+    (row,) = rows_of(path)
+    assert row["status"] == status
+    assert words in row["reason"]
+    assert code == (1 if status == "ERROR" else 0)
+    assert words in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("fault", "verdict", "code"),
+    [("gpu_fallback", "INVALID", "NOT_ON_ANE"), ("zero_output", "INVALID", "WRONG_ANSWER"),
+     ("nan_output", "INVALID", "NON_FINITE")],
+)  # fmt: skip
+def test_a_wrong_run_is_invalid(tmp_path, monkeypatch, fault, verdict, code):
+    monkeypatch.setenv("NNBT_DOUBLE_FAULT", fault)
+    path = tmp_path / "conv.json"
+    args = ("--device", "ane", "--variant", "fp16", "--no-gpu", "--json", str(path))
+    assert conv(*QUICK, *args) == 1
+    (row,) = rows_of(path)
+    assert row["verdict"] == verdict
+    assert code in row["reasons"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [("frozen", "frozen"), ("zero_counters", "zeros"), ("reset", "reset"),
+     ("no_region", "no_region"), ("two_regions", "not_placed_on_ane")],
+)  # fmt: skip
+def test_a_status_of_the_counters_reaches_the_row(tmp_path, monkeypatch, fault, status):
+    monkeypatch.setenv("NNBT_DOUBLE_FAULT", fault)
+    path = tmp_path / "conv.json"
+    args = ("--device", "ane", "--variant", "fp16", "--no-gpu", "--no-fail", "--json", str(path))
+    assert conv(*QUICK, *args) == 0
+    (row,) = rows_of(path)
+    assert row["status"] == "OK"
+    assert row["details"]["pmu"]["status"] == status
+
+
+def test_a_second_client_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setenv("NNBT_DOUBLE_FAULT", "second_client")
+    path = tmp_path / "conv.json"
+    conv(*QUICK, "--device", "ane", "--variant", "fp16", "--no-fail", "--json", str(path))
+    (row,) = rows_of(path)
+    assert "OTHER_ANE_CLIENT" in row["reasons"]
+
+
+def test_packages_are_saved_by_the_helper(tmp_path):
+    path = tmp_path / "conv.json"
+    args = (*QUICK, "--device", "ane", "--variant", "w8a8", "--no-fail", "--json", str(path))
+    assert conv(*args, "--save-package", str(tmp_path / "saved")) == 0
+    package = tmp_path / "saved" / "conv_w8a8_ane_k3.mpsgraphpackage"
+    assert (package / "manifest.plist").is_file()
+    assert (package / "ane_bundle").is_dir()
+    (row,) = rows_of(path)
+    assert f"saved {package}" in row["notes"]
+    # The double keeps graphs in its process, so another one finds nothing to load.
+    assert conv(*args, "--load-package", str(package)) == 0
+    (row,) = rows_of(path)
+    assert row["status"] == "UNSUPPORTED"
+    assert "can't load the package" in row["reason"]
+
+
+def test_info_ane_tells_of_the_double(capsys):
+    assert cli._run(["info", "ane"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "architecture h16g" in words
+    assert "cores 16" in words
+    assert "framework complete" in words
+
+
+def test_a_signed_copy_of_the_double_reads_counters(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "codesign").write_text("#!/bin/sh\nexit 0\n")
+    (folder / "codesign").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    cli._run(["sign-helper"])
+    assert "selftest of the copy: ok" in capsys.readouterr().out
+    assert helper.for_counters().signed
+
+
+def test_what_a_row_asks_for_counters_is_a_request_that_the_helper_takes():
+    spec = native.ConvSpec(device="ane", size=6, channels=3, layers=2)
+    params = {"batch": 1, "channels": 3, "layers": 2, "kernel": 3, "enqueue": 1,
+              "weights": "shared", "data": "normal"}  # fmt: skip
+    from nnbt.result import Case
+
+    case = Case("conv", "ane", "mpsgraph", "float16", 6, params)
+    found = counters.read(case, spec)
+    assert found["status"] in ("ok", "implausible")
+    assert found["check"]["ok"]
+    assert len(found["registers"]) == 29
+
+
+def test_completions_that_never_come_end_after_a_minute():
+    _waiting.wait(timeout=90)
+    assert _waiting.stdout is not None
+    answer = json.load(_waiting.stdout)
+    assert answer["status"] == "error"
+    assert "submissions didn't complete within 60 s" in answer["message"]
