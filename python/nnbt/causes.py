@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 
 from nnbt import loss_tests
 from nnbt.ladder import Ladder, Loss
-from nnbt.loss_tests import Facts
+from nnbt.loss_tests import LARGE_LOSS, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nnbt.shared_cores import SharedCores
 
-LARGE_LOSS = 0.8
-"""Below this share of the rung above a loss is explained."""
 _MLX = ("mlx", "mlx-compiled")
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from nnbt import _mlx, _native, ladder
 from nnbt._native import Unsupported
-from nnbt.causes import LARGE_LOSS, explain_losses
+from nnbt.causes import explain_losses
 from nnbt.ceilings import PEAK_TYPE
 from nnbt.chips import chip
 from nnbt.devices import DEVICES, default_device
 from nnbt.ladder import RUNGS, Kind, Ladder, Rung
-from nnbt.loss_tests import loaded_blas
+from nnbt.loss_tests import LARGE_LOSS, loaded_blas
 from nnbt.machine import machine
 from nnbt.metrics import METRICS
 from nnbt.plan import check_options

@@ -17,6 +17,8 @@ from nnbt.ladder import Ladder, Rung, gpu_clock_hz
 if TYPE_CHECKING:
     from nnbt.shared_cores import SharedCores
 
+LARGE_LOSS = 0.8
+"""Below this share of the rung above a loss is explained."""
 LAUNCH_SHARE = 0.15
 """Constant cost of an evaluation, as a share of the median, that explains a loss by itself."""
 WRITE_ALLOCATE_SHARE = 0.6
@@ -139,6 +141,15 @@ def hidden_smt(f: Facts) -> str | None:
 
 
 def scatter(f: Facts) -> str | None:
+    row, above = f.rung.row, f.above.row
+    if row is None:
+        return None
+    best = above.best_rate if above is not None else f.above.rate
+    if row.best_rate and best and row.best_rate >= LARGE_LOSS * best > 0:
+        return (
+            f"The fastest run did {rate_text(row.best_rate, f.ladder.unit)}, that of the rung "
+            f"above {rate_text(best, f.ladder.unit)}: it is the median run that is slow."
+        )
     for code in ("WIDE_INTERVAL", "TWO_MODES", "DRIFT"):
         if sentence := f.reason(code):
             return sentence

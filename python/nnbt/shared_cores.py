@@ -103,14 +103,6 @@ def measure_pair(measure: Measure, chain: str, cpus: tuple[int, int]) -> Pair:
     return Pair(cpus, chain, gain(chain), gain(CLOCK_CHAIN))
 
 
-def _partners(cpus: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """(first, other), the usual numberings first: neighbours, or halves of all processors."""
-    usual = [1, len(cpus) // 2]
-    rest = [i for i in range(1, len(cpus)) if i not in usual]
-    for i in dict.fromkeys((*usual, *rest)):
-        yield cpus[0], cpus[i]
-
-
 def find_shared_cores(measure: Measure, chain: str, threads: int) -> SharedCores | None:
     """The pairs among the first `threads` processors that share a core; None where none does.
 
