@@ -202,8 +202,8 @@ void add_peak(nb::module_& m) {
          const std::vector<int>& cpus) {
         return new PeakStep(nnbt::find_peak_chain(chain), threads, iterations, cpus);
       },
-      "chain"_a, "threads"_a = 0, "iterations"_a = 0, nb::kw_only(),
-      "cpus"_a = std::vector<int>{}, nb::call_guard<nb::gil_scoped_release>(),
+      "chain"_a, "threads"_a = 0, "iterations"_a = 0, nb::kw_only(), "cpus"_a = std::vector<int>{},
+      nb::call_guard<nb::gil_scoped_release>(),
       "A Step that runs a chain on so many threads (0: one per allowed processor).\n\n"
       "iterations = 0 takes about 10 ms at 3 GHz. cpus, if there are any, are the processors that\n"
       "the threads are pinned to, in this order. Raises Unsupported for an unknown chain or one\n"
