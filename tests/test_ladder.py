@@ -526,6 +526,11 @@ def test_a_large_loss_below_the_clock_is_looked_at_for_hidden_smt(
     asked.clear()
     climb(replace(QUICK, metrics=("bandwidth",)), measure=measure)
     assert asked == []
+    shared = SharedCores((Pair((0, 1), "avx2_float32", 1.0, 2.0),), 2)
+    monkeypatch.setattr(ladder_run, "find_shared_cores", lambda *_: shared)
+    found, _ = climb(QUICK, measure=FakeMeasure(unit_ns=900_000_000))
+    (loss,) = (loss for loss in found.losses if loss.rung == "native")
+    assert (loss.cause, shared.sentence in loss.sentence) == ("HIDDEN_SMT", True)
 
 
 def test_a_rate_out_of_a_cache_says_so() -> None:

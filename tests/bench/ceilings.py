@@ -158,7 +158,7 @@ def peak_of(chain, cores: int, rounds: int) -> bool:
     show(chain.name, value, text, ratio, None)
     print(f"  {shared.sentence}.")
     whole = derived * shared.cores / shared.cpus
-    text = text.replace(f"of {cores} x", f"of {shared.cores} whole cores x")
+    text = text.replace(f"of {cores} x", f"of {shared.cores}, not {cores}, x")
     return show(chain.name, value, text, rate / whole, bar)
 
 
