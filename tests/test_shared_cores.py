@@ -141,6 +141,46 @@ def test_whole_cores_are_told_after_a_few_rounds(guest: Callable[..., Machine]) 
 )
 def test_both_chains_must_speak_for_it(gain: float, control: float, shared: bool) -> None:
     assert Pair((0, 1), FMA, gain, control).shared is shared
+    assert not Pair((0, 1), FMA, gain, control, calm=False).shared
+
+
+def test_threads_that_differ_alone_are_no_evidence(guest: Callable[..., Machine]) -> None:
+    class Uneven(Machine):
+        def __call__(self, step: Any, *, warmup: int, runs: int) -> Any:
+            samples = super().__call__(step, warmup=warmup, runs=runs)
+            if list(step.cpus) == [1]:
+                samples.samples_ns = [round(time * 0.9) for time in samples.samples_ns]
+            return samples
+
+    guest(NEIGHBOURS)
+    assert find_shared_cores(Uneven({0: 0, 1: 0}), FMA, 2) is None
+
+
+def test_a_claim_is_confirmed(guest: Callable[..., Machine]) -> None:
+    class Once(Machine):
+        """Looks shared in the first measurement of the pair only."""
+
+        def __call__(self, step: Any, *, warmup: int, runs: int) -> Any:
+            if len(self.asked) == 6 * shared_cores.ROUNDS:
+                self.cores = {0: 0, 1: 1}
+            return super().__call__(step, warmup=warmup, runs=runs)
+
+    guest({0: 0, 1: 0})
+    assert find_shared_cores(Once({0: 0, 1: 0}), FMA, 2) is None
+    machine = guest({0: 0, 1: 0})
+    assert find_shared_cores(machine, FMA, 2) is not None
+    rounds = shared_cores.CONFIRMATIONS * shared_cores.ROUNDS
+    assert machine.asked.count((0, 1)) == 2 * rounds
+
+
+def test_looking_ends_in_time(
+    guest: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = iter(range(0, 1000, 5))
+    monkeypatch.setattr(shared_cores.time, "monotonic", lambda: next(seconds))
+    machine = guest(WHOLE)
+    assert find_shared_cores(machine, FMA, 6) is None
+    assert len(machine.pairs) < 5
 
 
 def test_more_pairs_are_counted() -> None:
