@@ -137,6 +137,7 @@ def test_the_knee_is_the_fewest_threads_near_the_best(
     assert (found.knee_threads, found.best_threads) == (threads, best)
     assert found.rate_share == pytest.approx(share)
     assert f"knee: {threads} thread" in found.sentence
+    assert ("fewer" in found.sentence) is (threads == best > 1)
 
 
 def test_an_invalid_rate_is_not_the_best() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nnbt import _native
 from nnbt.dtypes import dtype
 from nnbt.metrics import CLOCK_CHAIN
-from nnbt.thread_sweep import THREADS, thread_counts
+from nnbt.thread_sweep import THREADS, thread_counts, threads_text
 from nnbt.workload import Run, Workload, self_checked
 
 if TYPE_CHECKING:
@@ -142,7 +142,9 @@ def bandwidth(bench: Bench) -> Workload:
         check=lambda: self_checked("every element with the closed form", step.verify()),
         unit_name="run",
         sizes=sizes,
-        notes=(f"{step.isa} loops on float64, {step.threads} threads, {huge:.0%} huge pages",),
+        notes=(
+            f"{step.isa} loops on float64, {threads_text(step.threads)}, {huge:.0%} huge pages",
+        ),
         floor=_empty_team(workers),
         resident_bytes=step.working_set_bytes,
         array_bytes=step.array_bytes,
@@ -182,7 +184,7 @@ def flops(bench: Bench) -> Workload:
         check=lambda: self_checked("all sums of all runs with the closed form", step.verify()),
         unit_name="run",
         sizes=sizes,
-        notes=(f"{chain.isa}, sums in {chain.accumulator}, {step.threads} threads",),
+        notes=(f"{chain.isa}, sums in {chain.accumulator}, {threads_text(step.threads)}",),
         floor=_empty_team(workers),
         after=after,
     )

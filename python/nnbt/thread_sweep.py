@@ -29,6 +29,11 @@ def thread_counts(most: int, cores: int) -> tuple[int, ...]:
     return tuple(sorted({*powers, most, min(max(cores, 1), most)}))
 
 
+def threads_text(count: int) -> str:
+    """1 thread, 2 threads."""
+    return f"{count} thread" if count == 1 else f"{count} threads"
+
+
 @dataclass(frozen=True)
 class Knee:
     """What a sweep says: `rate_share` is what the knee reaches of the best rate.
@@ -45,8 +50,10 @@ class Knee:
     @property
     def sentence(self) -> str:
         """The knee in words."""
-        what = f"{self.knee_threads} thread{'s' if self.knee_threads > 1 else ''}"
-        if self.knee_threads == self.best_threads:
+        what = threads_text(self.knee_threads)
+        if self.knee_threads == self.best_threads == 1:
+            text = f"knee: {what}, the best of the sweep"
+        elif self.knee_threads == self.best_threads:
             text = f"knee: {what}, the best of the sweep: fewer don't reach {KNEE_SHARE:.0%} of it"
         else:
             text = (
