@@ -101,8 +101,9 @@ const PeakChain& find_peak_chain(std::string_view name) {
                     known + ".");
 }
 
-PeakStep::PeakStep(const PeakChain& chain, int threads, std::int64_t iterations)
-    : chain_(chain), iterations_(iterations), team_(threads) {
+PeakStep::PeakStep(const PeakChain& chain, int threads, std::int64_t iterations,
+                   const std::vector<int>& cpus)
+    : chain_(chain), iterations_(iterations), team_(threads, cpus) {
   if (iterations < 0) throw std::invalid_argument("PeakStep: iterations can't be negative");
   if (const std::string reason = chain.unusable(); !reason.empty()) throw Unsupported(reason);
   if (iterations_ == 0) iterations_ = automatic_iterations(chain);

@@ -45,9 +45,10 @@ inline constexpr std::string_view kClockChain = "dependent_add";
 
 class PeakStep final : public Step {
  public:
-  // `threads` 0: one per allowed processor. `iterations` 0: about 10 ms of work at 3 GHz. Throws
+  // `threads` and `cpus` as for Team. `iterations` 0: about 10 ms of work at 3 GHz. Throws
   // Unsupported when the machine can't run the chain, std::invalid_argument for negative counts.
-  PeakStep(const PeakChain& chain, int threads, std::int64_t iterations);
+  PeakStep(const PeakChain& chain, int threads, std::int64_t iterations,
+           const std::vector<int>& cpus = {});
 
   void run() override;
 

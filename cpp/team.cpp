@@ -7,9 +7,9 @@
 
 namespace nnbt {
 
-Team::Team(int threads) {
+Team::Team(int threads, const std::vector<int>& cpus) {
   if (threads < 0) throw std::invalid_argument("Team: the number of threads can't be negative");
-  const std::vector<int> allowed = allowed_cpus();
+  const std::vector<int> allowed = cpus.empty() ? allowed_cpus() : cpus;
   const auto count = threads > 0 ? static_cast<std::size_t>(threads) : allowed.size();
   cpus_.assign(count, -1);
   threads_.reserve(count);

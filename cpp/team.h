@@ -15,8 +15,10 @@ namespace nnbt {
 class Team {
  public:
   // 0 threads: one per processor that this process may use. Threads beyond those share processors.
-  // Throws std::invalid_argument for a negative number; thread creation errors propagate.
-  explicit Team(int threads = 0);
+  // `cpus`, if there are any, replace those processors, in this order; one that this process may
+  // not use leaves its thread unpinned. Throws std::invalid_argument for a negative number; thread
+  // creation errors propagate.
+  explicit Team(int threads = 0, const std::vector<int>& cpus = {});
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;

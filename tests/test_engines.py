@@ -7,6 +7,7 @@ import datetime as dt
 import io
 import itertools
 import json
+import math
 import sys
 from dataclasses import asdict, replace
 from types import SimpleNamespace
@@ -29,6 +30,7 @@ from nnbt import (
     measured,
     metrics,
     native_steps,
+    runner,
     sizes,
     vendor,
 )
@@ -153,6 +155,23 @@ def test_private_caches_count_once_a_thread(
 ) -> None:
     monkeypatch.setattr(_native, "cache_bytes", lambda: {1: 2**15, 2: 2**19, 3: 2**25})
     assert native_steps.fits_in(bytes_, 2) == level
+
+
+@pytest.mark.parametrize("arrays", [3.9, 4.0])
+def test_arrays_below_four_times_the_last_cache_say_so(
+    arrays: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """STREAM's rule is about each array: two of half that size are not enough."""
+    monkeypatch.setattr(runner, "last_cache_bytes", lambda: 2**18)
+    n = math.isqrt(int(arrays * 2**18) // 4)
+    run = nnbt.run(engine="native", device="cpu", sizes=[n], op="triad", measure=FakeMeasure())
+    for row in run.results:
+        found = [reason for reason in row.reasons if reason.code == "CACHE_RESIDENT"]
+        assert len(found) == (1 if arrays < 4 else 0)
+        if found:
+            assert "Each array is 996 KiB, less than 4 times the last cache (256 KiB)" in (
+                found[0].sentence
+            )
 
 
 def test_ladder_sizes_are_for_caches_only() -> None:
@@ -350,6 +369,32 @@ def test_cublaslt_is_wired_and_checked(
 def small_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_kernels, "multiprocessors", lambda: 2)
     monkeypatch.setattr(kernel_steps, "_language", lambda: "cuda")
+
+
+@pytest.mark.usefixtures("small_gpu")
+@pytest.mark.parametrize(
+    ("capability", "words", "ceiling"),
+    [((9, 0), "", True), ((10, 0), "tcgen05", False), ((12, 0), "neither wgmma nor", True)],
+)
+def test_a_blackwell_row_names_its_path_and_is_no_ceiling_where_it_is_an_old_one(
+    capability: tuple[int, int], words: str, ceiling: bool
+) -> None:
+    mx = FakeGpu(_mlx.core(), capability)
+    case = Case("flops", "gpu", "kernel", "bfloat16", 0, {"chain": "mma_sync"})
+    workload = kernel_steps.flops(bench(case, mx))
+    assert [words in note for note in workload.notes[1:]] == ([True] if words else [])
+    assert workload.after is not None
+    _, details = workload.after()
+    assert ("no_ceiling" not in details) is ceiling
+    kept = Ceilings("0" * 12, keep=False)
+    kept.remember(
+        Result(case, verdict="VALID", rate=1e12, best_rate=1e12, unit="FLOP/s", details=details)
+    )
+    assert (kept.known(replace(case, engine="mlx"), "") is not None) is ceiling
+    wgmma = replace(case, params={"chain": "wgmma"})
+    if capability > (9, 0):
+        with pytest.raises(nnbt.Unsupported, match="use mma_sync"):
+            kernel_steps.flops(bench(wgmma, mx))
 
 
 @pytest.mark.usefixtures("small_gpu")

@@ -12,6 +12,7 @@ from fake_gpu import FakeGpu
 from nnbt import _mlx, gpu_kernels
 from nnbt._native import Unsupported
 from nnbt.gpu_kernels import KERNELS, build
+from nnbt.kernels.instructions import has_tcgen05, successor_note
 from nnbt.operands import FORMATS, exact_operands, pack_words, uniform_bits
 
 if TYPE_CHECKING:
@@ -148,6 +149,25 @@ def test_arrays_are_rounded_down_to_whole_pieces(mx):
 def test_refusals(key, gpu_capability, sentence, mx):
     with pytest.raises(Unsupported, match=re.escape(sentence)):
         build(KERNELS[key], FakeGpu(mx, gpu_capability), blocks=1)
+
+
+@pytest.mark.parametrize(
+    ("gpu_capability", "words", "successor"),
+    [
+        ((8, 0), "", False),
+        ((8, 9), "", False),
+        ((9, 0), "", False),
+        ((10, 0), "tcgen05, the instructions made for its matrix units, is not used", True),
+        ((10, 3), "On compute capability 10.3 the path is mma.sync", True),
+        ((12, 0), "the path is mma.sync, since these chips have neither wgmma nor tcgen05", False),
+        ((12, 1), "On compute capability 12.1", False),
+    ],
+)
+def test_chips_after_hopper_say_which_instruction_multiplies(gpu_capability, words, successor):
+    note = successor_note(gpu_capability)
+    assert words in note
+    assert bool(note) is bool(words)
+    assert has_tcgen05(gpu_capability) is successor
 
 
 @pytest.mark.parametrize(

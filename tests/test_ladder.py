@@ -14,14 +14,16 @@ import nnbt
 from command import nnbt as command
 from fake_measure import FakeMeasure
 from fake_site import compile_library
-from nnbt import causes, gpu_kernels, ladder, ladder_run
-from nnbt.causes import CAUSES, Facts, explain_losses, loaded_blas
+from nnbt import causes, gpu_kernels, ladder, ladder_run, library_steps
+from nnbt.causes import CAUSES, explain_losses
 from nnbt.devices import DEVICES
 from nnbt.ladder import RUNGS, Ladder, Rung, best_of, clock_derived, published, rung_options
 from nnbt.ladder_run import climb
 from nnbt.ladder_text import bar, ladder_csv, ladder_text
+from nnbt.loss_tests import Facts, loaded_blas
 from nnbt.plan import Options
 from nnbt.result import Case, Reason, Result, Run
+from nnbt.shared_cores import Pair, SharedCores
 from result_schema import validate
 
 if TYPE_CHECKING:
@@ -260,12 +262,17 @@ def test_published_figures_come_from_the_table(
         ("bandwidth", "gpu", "no memory of 'Voodoo 2'"),
         ("bandwidth", "cpu", "no memory of 'Z80'"),
         ("flops", "cpu", "operations a cycle"),
+        ("flops", "cpu", "data/chips.toml has no row of 'Z80'"),
     ],
 )
 def test_unknown_hardware_is_a_sentence(metric: str, device: str, words: str) -> None:
     found = published(metric, device, "float32", {"device_name": "Voodoo 2", "cpu": "Z80"})
     assert found.rate is None
     assert words in found.reason
+
+
+def test_a_known_processor_is_not_called_unknown() -> None:
+    assert "chips.toml" not in published("flops", "cpu", "float32", H200).reason
 
 
 @pytest.mark.parametrize(
@@ -364,6 +371,18 @@ HOLDS: dict[str, tuple[Facts, Facts]] = {
         facts("library", "native", "native avx512_float32", own="openblas, Haswell kernels"),
         facts("library", "native", "native avx512_float32", own="openblas, SkylakeX kernels"),
     ),
+    "OLDER_INSTRUCTIONS": (
+        facts("native", "clock", row=result("kernel", details={"no_ceiling": "Not used."}), **GPU),
+        facts("native", "clock", row=result("kernel"), **GPU),
+    ),
+    "HIDDEN_SMT": (
+        facts("native", "clock", shared=SharedCores((Pair((0, 1), "avx2", 1.0, 2.0),), 2)),
+        facts("native", "clock"),
+    ),
+    "SCATTER": (
+        facts(row=result(best_rate=0.5e9, reasons=reason("WIDE_INTERVAL"))),
+        facts(row=result(best_rate=0.5e9)),
+    ),
     "NOISY_NEIGHBOUR": (facts(row=result(reasons=reason("NOISY_NEIGHBOUR"))), facts(row=result())),
 }
 
@@ -391,6 +410,7 @@ def explained(found: Facts) -> list[tuple[str, str]]:
         usable_cpus=found.usable_cpus,
         cores=found.cores,
         tensor_float=found.tensor_float,
+        shared=found.shared,
     )
     return [(loss.rung, loss.cause) for loss in losses]
 
@@ -404,9 +424,27 @@ def test_a_large_loss_has_its_sentence(code: str, monkeypatch: pytest.MonkeyPatc
 
 def test_small_losses_need_none_and_unknown_ones_say_so() -> None:
     near = made(rung("library", 1e9), rung("mlx", 0.9e9, row=result()))
-    far = made(rung("library", 1e9), rung("mlx", 0.5e9, row=result()))
+    far = made(rung("library", 1e9), rung("mlx", 0.5e9, row=result(rate=0.5e9)))
     assert explained(replace(facts(), ladder=near)) == []
     assert explained(replace(facts(), ladder=far)) == [("mlx", "UNKNOWN")]
+
+
+@pytest.mark.parametrize(("fastest", "cause"), [(0.9e9, "SCATTER"), (0.6e9, "UNKNOWN")])
+def test_compiled_is_below_eager_only_if_its_fastest_run_is(fastest: float, cause: str) -> None:
+    eager = rung("mlx", 0.9e9, row=result(rate=0.9e9, best_rate=1e9))
+    compiled = rung("mlx-compiled", 0.5e9, row=result(rate=0.5e9, best_rate=fastest))
+    assert explained(replace(facts(), ladder=made(eager, compiled))) == [("mlx-compiled", cause)]
+
+
+def test_hidden_smt_says_what_whole_cores_can_do() -> None:
+    planted = HOLDS["HIDDEN_SMT"][0]
+    low = replace(planted.rung, rate=104e9)
+    high = replace(planted.above, rate=208e9)
+    smt = replace(planted, ladder=made(high, low), rung=low, above=high)
+    cause = next(cause for cause in CAUSES if cause.code == "HIDDEN_SMT")
+    sentence = cause.test(smt) or ""
+    assert "CPUs 0 and 1 share a core" in sentence
+    assert "Of 1 instead of 2 cores the peak is 104.0 GFLOPS, and this is 100% of it." in sentence
 
 
 def test_the_reference_blas_is_no_cause_once_another_is_preloaded(
@@ -466,6 +504,55 @@ def test_a_rung_that_can_not_be_is_a_sentence_and_the_others_are_measured() -> N
     assert by_key["library"].verdict == "UNSUPPORTED"
     assert "has no bfloat16" in by_key["library"].reason
     assert by_key["mlx"].rate
+
+
+def test_a_large_loss_below_the_clock_is_looked_at_for_hidden_smt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[str, int]] = []
+    monkeypatch.setattr(
+        ladder_run, "find_shared_cores", lambda _, chain, threads: asked.append((chain, threads))
+    )
+    measure = FakeMeasure(unit_ns=5_000_000)
+    found, whole = climb(QUICK, measure=measure)
+    native = next(r for r in found.rungs if r.kind.key == "native")
+    (best,) = (row for row in whole.results if row is native.row)
+    share = found.share_of_above(native)
+    wanted = [(best.case.params["chain"], 2)] if share is not None and share < 0.8 else []
+    assert asked == wanted
+    asked.clear()
+    climb(replace(QUICK, sizes=None), measure=FakeMeasure(unit_ns=900_000_000))
+    assert [threads for _, threads in asked] == [2]
+    asked.clear()
+    climb(replace(QUICK, metrics=("bandwidth",)), measure=measure)
+    assert asked == []
+    shared = SharedCores((Pair((0, 1), "avx2_float32", 1.0, 2.0),), 2)
+    monkeypatch.setattr(ladder_run, "find_shared_cores", lambda *_: shared)
+    found, _ = climb(QUICK, measure=FakeMeasure(unit_ns=900_000_000))
+    (loss,) = (loss for loss in found.losses if loss.rung == "native")
+    assert (loss.cause, shared.sentence in loss.sentence) == ("HIDDEN_SMT", True)
+
+
+def test_a_rate_out_of_a_cache_says_so() -> None:
+    note = Reason("CACHE_RESIDENT", "Small.", "note")
+    params = {"op": "copy", "stores": "ordinary", "cpu_workers": 2}
+    for level, words in (("L2", "in L2"), ("memory", "partly in the last cache")):
+        row = result(
+            "native", metric="bandwidth", params=params, reasons=(note,), details={"fits_in": level}
+        )
+        assert best_of(RUNGS["native"], run_of(row)).by == (
+            f"native copy, ordinary stores, {words}"
+        )
+    row = result("native", metric="bandwidth", params=params, details={"fits_in": "memory"})
+    assert best_of(RUNGS["native"], run_of(row)).by == "native copy, ordinary stores"
+
+
+def test_the_library_of_apple_gpus_is_a_row_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(library_steps.sys, "platform", "darwin")
+    with pytest.raises(nnbt.Unsupported, match=r"MPSMatrixMultiplication.*type --engine kernel"):
+        library_steps.cublaslt(None)  # type: ignore[arg-type]
 
 
 H200_RATES = {"kernel": 926e12, "library": 771e12, "mlx": 641e12, "mlx-compiled": 630e12}
@@ -619,6 +706,35 @@ def test_a_library_that_ends_the_process_is_a_sentence(tmp_path: Path, one_run: 
     found = tried(source, tmp_path, one_run)
     assert (found.rate, found.verdict) == (None, "")
     assert found.reason.endswith("ended early: exit code 3")
+
+
+def test_a_library_without_the_product_is_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ladder_run, "execute", lambda *_, **__: pytest.fail("measured"))
+    library = tmp_path / "librenamed.so"
+    compile_library(SGEMM.replace("cblas_", "scipy_cblas_").replace("FACTOR", "1"), library)
+    with pytest.raises(nnbt.Unsupported, match=r"librenamed\.so has no cblas_sgemm"):
+        climb(QUICK, library=str(library), measure=FakeMeasure())
+
+
+@pytest.mark.parametrize(
+    ("source", "exports"),
+    [
+        (SGEMM.replace("FACTOR", "1"), True),
+        ("int cblas_dgemm;", False),
+        (
+            "#include <unistd.h>\n__attribute__((constructor)) static void e(void) { _exit(3); }",
+            True,
+        ),
+    ],
+)
+def test_only_a_library_that_loads_lacks_a_function(
+    source: str, exports: bool, tmp_path: Path
+) -> None:
+    compile_library(source, tmp_path / "lib.so")
+    assert ladder_run._exports(str(tmp_path / "lib.so"), "cblas_sgemm") is exports
+    assert ladder_run._exports(str(tmp_path / "absent.so"), "cblas_sgemm")
 
 
 def test_what_is_no_library_is_a_sentence(tmp_path: Path, one_run: Options) -> None:

@@ -198,12 +198,15 @@ void add_peak(nb::module_& m) {
       "All chains of this architecture; `reason` tells why this machine can't run one.");
   m.def(
       "make_peak",
-      [](std::string_view chain, int threads, std::int64_t iterations) {
-        return new PeakStep(nnbt::find_peak_chain(chain), threads, iterations);
+      [](std::string_view chain, int threads, std::int64_t iterations,
+         const std::vector<int>& cpus) {
+        return new PeakStep(nnbt::find_peak_chain(chain), threads, iterations, cpus);
       },
-      "chain"_a, "threads"_a = 0, "iterations"_a = 0, nb::call_guard<nb::gil_scoped_release>(),
+      "chain"_a, "threads"_a = 0, "iterations"_a = 0, nb::kw_only(), "cpus"_a = std::vector<int>{},
+      nb::call_guard<nb::gil_scoped_release>(),
       "A Step that runs a chain on so many threads (0: one per allowed processor).\n\n"
-      "iterations = 0 takes about 10 ms at 3 GHz. Raises Unsupported for an unknown chain or one\n"
+      "iterations = 0 takes about 10 ms at 3 GHz. cpus, if there are any, are the processors that\n"
+      "the threads are pinned to, in this order. Raises Unsupported for an unknown chain or one\n"
       "that this machine can't run.");
   m.def(
       "core_clock_hz",

@@ -78,6 +78,7 @@ def run(
     runs: int | None = None,
     max_seconds: float = Options.max_seconds,
     cpu_workers: int = 0,
+    thread_sweep: bool = False,
     checks: bool = True,
     params: Mapping[str, int | str | Sequence[int | str]] | None = None,
     measure: Measure | None = None,
@@ -87,7 +88,8 @@ def run(
 
     `sizes` are N of N x N matrices or images (None: the metric's own); metric, dtype, engine and
     data may be one name or several; `ladder_sizes` takes those from the first cache to beyond the
-    last instead. `runs` fixes the number of timed runs (None: until the median
+    last instead; `thread_sweep` takes 1, 2, 4, ... threads of engine native and names the knee in
+    `details`. `runs` fixes the number of timed runs (None: until the median
     is known to 1 % or `max_seconds` seconds a case are spent). `params` holds what only one metric
     has, each one value or several: batch, channels, layers, kernel, weights ("own", "shared") and
     enqueue of conv. Rates are in base units a second (bytes, operations), times in seconds,
@@ -115,6 +117,7 @@ def run(
         runs=None if runs is None else _whole("runs", runs),
         max_seconds=_seconds(max_seconds),
         cpu_workers=_whole("cpu_workers", cpu_workers),
+        thread_sweep=thread_sweep,
         checks=checks,
         params={name: _param(name, value) for name, value in (params or {}).items()},
     )

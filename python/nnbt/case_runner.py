@@ -198,7 +198,8 @@ class _Runner:
         """
         own = workload.floor
         where = self.place.device if own is None else f"{self.case.engine} {self.case.device}"
-        key = (where, len(self.place.streams))
+        threads = int(self.case.params.get("cpu_workers", 0))
+        key = (where, len(self.place.streams) if own is None else threads)
         if key not in self.session.floors:
             step = own or self._empty_evaluation()
             try:
@@ -269,6 +270,7 @@ class _Runner:
             cache_bytes=self.session.cache_bytes,
             resident_bytes=workload.resident_bytes or sizes["unit_bytes"] * workload.largest_k,
             processors=machine().logical_cpus,
+            array_bytes=workload.array_bytes,
             readings=readings,
             ceiling=ceiling,
         )

@@ -47,6 +47,12 @@ def published_ceiling(
     )
 
 
+def known_processor(facts: Mapping[str, Any]) -> bool:
+    """Whether data/chips.toml has a row of the processor in `facts`."""
+    name = str(facts.get("cpu") or "")
+    return chip(name) is not None or cpu(name) is not None
+
+
 def published_memory(facts: Mapping[str, Any]) -> Ceiling | None:
     """The published memory bandwidth of the processor in `facts`, of one socket; None if unknown.
 

@@ -27,7 +27,8 @@ class Cell:
     work. `ops` are its bandwidth operations. `params`, `sizes` and `explain` replace those of the
     metric; `default_sizes` and `ladder_sizes` are module:function(case); without `sized` there is
     no matrix, and n is 0. `expand` is module:function(case, options) -> the cases that one of the
-    command line stands for. Results of a `ceiling` cell are what other rates are set against.
+    command line stands for, `thread_sweep` module:function(case) -> the same case on 1, 2, 4, ...
+    threads. Results of a `ceiling` cell are what other rates are set against.
     """
 
     builder: str
@@ -44,6 +45,7 @@ class Cell:
     ladder_sizes: str = ""
     sized: bool = True
     expand: str = ""
+    thread_sweep: str = ""
     explain: str = ""
     ceiling: bool = False
 
@@ -58,9 +60,18 @@ class Cell:
         return reason
 
     def cases(self, case: Case, options: Options) -> list[Case]:
-        """The cases that this one stands for."""
+        """The cases that this one stands for. Raises Unsupported for no threads to sweep."""
         cases: list[Case] = _function(self.expand)(case, options) if self.expand else [case]
-        return cases
+        if not options.thread_sweep:
+            return cases
+        if not self.thread_sweep:
+            raise Unsupported(
+                f"--thread-sweep is for the pinned threads of engine native, and {case.metric} by "
+                f"{case.engine} on {case.device} has none: type --engine native --device cpu with "
+                "--metric bandwidth or flops, or leave it out."
+            )
+        sweep = _function(self.thread_sweep)
+        return [swept for single in cases for swept in sweep(single)]
 
     def sizes_for(self, case: Case, metric: Metric, options: Options) -> tuple[int, ...]:
         """The n that are measured where none is named. Raises Unsupported for no such ladder."""

@@ -194,6 +194,11 @@ _OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         help="Limit of CPU parallelism, one MLX stream each (0: all CPUs).",
     ),
     click.option(
+        "--thread-sweep",
+        is_flag=True,
+        help="1, 2, 4, ... threads up to --cpu-workers, and the knee (engine native).",
+    ),
+    click.option(
         "--cpu-streams",
         type=COUNT,
         default=None,
@@ -250,6 +255,7 @@ def cli(ctx: click.Context, /, **values: Any) -> None:
         runs=values["runs"],
         max_seconds=values["max_seconds"],
         cpu_workers=values["cpu_workers"] or streams or 0,
+        thread_sweep=values["thread_sweep"],
         checks=not values["no_checks"],
     )
     files = Files(values["csv_path"], values["json_path"])

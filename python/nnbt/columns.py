@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nnbt.ane_columns import ANE_COLUMNS
 from nnbt.column import Column, Value
+from nnbt.thread_sweep import KNEE_SHARE, THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -88,6 +89,22 @@ def _share_of(name: str) -> Callable[[Result], Value]:
     return value
 
 
+def _threads(row: Result) -> Value:
+    """Pinned threads; streams of MLX stand in the title of a table."""
+    return row.case.params.get(THREADS) if row.case.engine == "native" else None
+
+
+def _knee(row: Result) -> Value:
+    sweep = row.details.get("thread_sweep")
+    return int(sweep["knee_threads"]) if sweep is not None else None
+
+
+def _share_of_sweep(row: Result) -> Value:
+    """Rate over the best of the sweep of threads, in percent."""
+    sweep = row.details.get("thread_sweep")
+    return None if sweep is None or not row.rate else row.rate / float(sweep["best_rate"]) * 100
+
+
 def _fits_in(row: Result) -> Value:
     level = row.details.get("fits_in")
     return str(level) if level is not None else None
@@ -164,6 +181,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("data", "data", "what the inputs held", _param("data"), None, text=True),
     Column("data_shown", "data", "what the inputs held, if not random", _data_shown, 0, True),
     Column("n", "n", "requested size N of N x N matrices or images", lambda r: r.case.n or None),
+    Column("threads", "threads", "pinned threads (engine native)", _threads, 0),
     Column("fits_in", "in", "what holds all arrays: a cache or memory", _fits_in, 1, text=True),
     Column("batch", "B", "images", _param("batch"), 5),
     Column("channels", "C", "channels of a layer, in and out", _param("channels"), 0),
@@ -192,6 +210,14 @@ COLUMNS: tuple[Column, ...] = (
     Column("bytes_per_element", "B/elem", "counted bytes an element", _size("element_bytes", 1), 6),
     Column("bus_gb_per_s", "bus GB/s", "with write-allocate", _bytes_rate("traffic_bytes"), 4),
     Column("moved_gb_per_s", "moved GB/s", "each byte once", _bytes_rate("bcopy_bytes"), 5),
+    Column("pct_of_sweep", "% best", "rate over the best of --thread-sweep", _share_of_sweep, 1),
+    Column(
+        "knee_threads",
+        "knee",
+        f"fewest threads that reach {KNEE_SHARE:.0%} of the best rate of --thread-sweep",
+        _knee,
+        1,
+    ),
     Column("pct_of_peak", "% peak", "rate over the published peak", _share_of("ceiling"), 2),
     Column(
         "pct_of_ceiling",

@@ -51,6 +51,7 @@ class Evidence:
     cache_bytes: int | None = None
     resident_bytes: int = 0
     processors: int | None = None
+    array_bytes: int | None = None
     readings: Mapping[str, float] = field(default_factory=dict)
     ceiling: Ceiling | None = None
     details: Mapping[str, Any] = field(default_factory=dict)

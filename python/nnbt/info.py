@@ -149,8 +149,9 @@ def _engines() -> str:
 
 
 def _ladder() -> str:
-    from nnbt.causes import CAUSES, LARGE_LOSS
+    from nnbt.causes import CAUSES
     from nnbt.ladder import RUNGS
+    from nnbt.loss_tests import LARGE_LOSS
 
     parts = [
         _lines((row.label, row.explain) for row in RUNGS.values()),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nnbt import gpu_kernels
 from nnbt._native import Unsupported
 from nnbt.dtypes import dtype
+from nnbt.kernels.instructions import has_tcgen05, successor_note
 from nnbt.workload import Workload, self_checked
 
 if TYPE_CHECKING:
@@ -73,6 +74,13 @@ def _workload(bench: Bench, row: Kernel, launches: int, **params: object) -> Wor
     work = int(built.work.bytes if row.metric == "bandwidth" else built.work.ops)
     name = "work_bytes" if row.metric == "bandwidth" else "work_ops"
     sizes = {**bench.sizes, name: units * work, "launches": units}
+    notes = [f"kernel {row.name} ({row.dtype}, {row.language}), {units} launches a run"]
+    details: dict[str, object] = {}
+    capability = gpu_kernels.compute_capability(bench.mx)
+    if row.name == "mma_sync" and capability is not None:
+        note = successor_note(capability)
+        notes += filter(None, [note])
+        details = {"no_ceiling": note} if has_tcgen05(capability) else {}
     if row.metric == "bandwidth":
         sizes["io_bytes"] = units * work
     return Workload(
@@ -83,7 +91,8 @@ def _workload(bench: Bench, row: Kernel, launches: int, **params: object) -> Wor
         check=lambda: self_checked("the output of the last launch", built.check()),
         unit_name="launch",
         sizes=sizes,
-        notes=(f"kernel {row.name} ({row.dtype}, {row.language}), {units} launches a run",),
+        notes=tuple(notes),
+        after=lambda: ((), details),
     )
 
 

@@ -208,6 +208,9 @@ def described_row(row: Result) -> str:
     if case.engine == "library":
         return row.notes[0] if row.notes else case.engine
     what = described(row) if case.engine in ENGINES.values() else f"{case.dtype} n = {case.n}"
+    if any(reason.code == "CACHE_RESIDENT" for reason in row.reasons):
+        level = str(row.details.get("fits_in", "memory"))
+        what += f", in {level}" if level != "memory" else ", partly in the last cache"
     return f"{what} ({row.precision})" if row.precision else what
 
 
@@ -221,13 +224,15 @@ def published(metric: str, device: str, token: str, facts: Mapping[str, Any]) ->
         known = ceilings.published_memory(facts)
     if known is not None:
         return Rung(kind, known.rate, unit, known.source)
+    name = facts.get("device_name") if device == "gpu" else facts.get("cpu")
     if device == "cpu" and metric == "flops":
         reason = (
             "Processors are published by operations a cycle, at clocks that change: the next rung "
             "takes the measured one."
         )
+        if not ceilings.known_processor(facts):
+            reason += f" data/chips.toml has no row of {name!r}."
     else:
-        name = facts.get("device_name") if device == "gpu" else facts.get("cpu")
         reason = f"data/chips.toml has no {token if metric == 'flops' else 'memory'} of {name!r}."
     return Rung(kind, reason=reason)
 

@@ -10,29 +10,34 @@ import tempfile
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from nnbt import _mlx, _native, ladder
 from nnbt._native import Unsupported
-from nnbt.causes import explain_losses, loaded_blas
+from nnbt.causes import explain_losses
 from nnbt.ceilings import PEAK_TYPE
 from nnbt.chips import chip
 from nnbt.devices import DEVICES, default_device
 from nnbt.ladder import RUNGS, Kind, Ladder, Rung
+from nnbt.loss_tests import LARGE_LOSS, loaded_blas
 from nnbt.machine import machine
 from nnbt.metrics import METRICS
 from nnbt.plan import check_options
 from nnbt.result import Run
 from nnbt.runner import execute, now
+from nnbt.shared_cores import find_shared_cores
+from nnbt.thread_sweep import THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nnbt.case_runner import Listener
     from nnbt.plan import Options
+    from nnbt.shared_cores import SharedCores
     from nnbt.workload import Measure
 
-_BLAS_TYPES = ("float32", "float64", "complex64")
+_PRODUCTS = {"float32": "cblas_sgemm", "float64": "cblas_dgemm", "complex64": "cblas_cgemm"}
+"""The function that MLX multiplies each type with on the CPU."""
 _NOT_PRELOADED = "cannot be preloaded"  # what ld.so says, and then goes on without it
 
 
@@ -88,6 +93,7 @@ def climb(
         usable_cpus=machine().usable_cpus,
         cores=_native.allowed_cores(),
         tensor_float=tensor_float,
+        shared=_shared_cores(found, measure or cast("Measure", _native.measure)),
     )
     return replace(found, losses=losses), whole
 
@@ -113,10 +119,10 @@ def _check_library(options: Options, device: str, library: str) -> None:
     token = options.dtypes[0]
     if sys.platform != "linux":
         raise Unsupported("--try replaces the BLAS of MLX's Linux wheel: leave it out here.")
-    if device != "cpu" or options.metrics[0] != "flops" or token not in _BLAS_TYPES:
+    if device != "cpu" or options.metrics[0] != "flops" or token not in _PRODUCTS:
         raise Unsupported(
             "--try preloads a BLAS, which multiplies on the CPU: type --device cpu --metric flops "
-            f"--dtype {' or '.join(_BLAS_TYPES)}, or leave it out."
+            f"--dtype {' or '.join(_PRODUCTS)}, or leave it out."
         )
     if set(str(Path(library).resolve())) & {" ", ":"}:
         raise Unsupported(
@@ -128,6 +134,23 @@ def _check_library(options: Options, device: str, library: str) -> None:
             f"There is no file {library}: type --try with the path of an OpenBLAS, such as "
             "/usr/lib/x86_64-linux-gnu/libopenblas.so.0."
         )
+    if not _exports(library, _PRODUCTS[token]):
+        raise Unsupported(
+            f"{library} has no {_PRODUCTS[token]}, which MLX calls (the OpenBLAS inside NumPy and "
+            "SciPy is built with other names): type --try with a system's OpenBLAS, such as "
+            "Debian's libopenblas0."
+        )
+
+
+def _exports(library: str, symbol: str) -> bool:
+    """Whether the library has this function, asked in a process of its own.
+
+    True also where it can't be loaded: the process that preloads it says why.
+    """
+    code = "import ctypes, sys; sys.exit(not hasattr(ctypes.CDLL(sys.argv[1]), sys.argv[2]))"
+    command = [sys.executable, "-c", code, str(Path(library).resolve()), symbol]
+    done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603  this Python
+    return done.returncode != 1 or bool(done.stderr)
 
 
 def _tensor_float(options: Options, device: str) -> bool:
@@ -136,6 +159,19 @@ def _tensor_float(options: Options, device: str) -> bool:
         return False
     default = os.environ.get("MLX_ENABLE_TF32", "1") != "0"
     return {"on": True, "off": False}.get(options.tf32, default)
+
+
+def _shared_cores(found: Ladder, measure: Measure) -> SharedCores | None:
+    """Looked for only where it would explain a large loss: it takes a while with many CPUs."""
+    row = found.row("native")
+    rung = next(rung for rung in found.rungs if rung.kind.key == "native")
+    share = found.share_of_above(rung)
+    if found.device != "cpu" or row is None or "chain" not in row.case.params:
+        return None
+    if share is None or share >= LARGE_LOSS:
+        return None
+    params = row.case.params
+    return find_shared_cores(measure, str(params["chain"]), int(params[THREADS]))
 
 
 def _gpu_peak(token: str, clock_hz: float, device_name: str) -> float | None:

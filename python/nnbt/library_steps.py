@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from nnbt import vendor
+from nnbt._native import Unsupported
 from nnbt.dtypes import dtype
 from nnbt.workload import Run, Workload, self_checked
 
 if TYPE_CHECKING:
     from nnbt.bench import Bench
 
+NO_MPS = (
+    "The library of Apple GPUs (MPSMatrixMultiplication) is not measured yet: type --engine kernel "
+    "for simdgroup_matrix, or --engine mlx for MLX's own kernels."
+)
 SLOPE_PRODUCTS = 64
 """Most products in a row: they share operands and output, which no library looks at twice."""
 
@@ -54,6 +60,8 @@ def blas(bench: Bench) -> Workload:
 
 
 def cublaslt(bench: Bench) -> Workload:
-    """cuBLASLt, its own algorithms tried and the fastest kept."""
+    """cuBLASLt, its own algorithms tried and the fastest kept. Raises Unsupported on a Mac."""
+    if sys.platform == "darwin":
+        raise Unsupported(NO_MPS)
     built = vendor.cublaslt_matmul(bench.case.dtype, bench.case.n)
     return _workload(bench, built, built.step, built.step(0))

@@ -112,6 +112,8 @@ class Ceilings:
         unfit = UNFIT & {reason.code for reason in row.reasons}
         if row.rate is None or row.verdict in (None, "INVALID") or unfit:
             return
+        if "no_ceiling" in row.details:
+            return
         small = row.sizes.get("matrix_bytes", GPU_LEAST_BYTES) < GPU_LEAST_BYTES
         if not cell(row.case).ceiling or (row.case.device == "gpu" and small):
             return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nnbt import _native
 from nnbt.dtypes import dtype
 from nnbt.metrics import CLOCK_CHAIN
+from nnbt.thread_sweep import THREADS, thread_counts, threads_text
 from nnbt.workload import Run, Workload, self_checked
 
 if TYPE_CHECKING:
@@ -79,6 +80,15 @@ def flops_cases(case: Case, options: Options) -> list[Case]:
     ]
 
 
+def thread_cases(case: Case) -> list[Case]:
+    """The case on 1, 2, 4, ... up to its own number of threads; one that can't run stays alone."""
+    most, name = int(case.params[THREADS]), case.params.get("chain")
+    if any(row.name == name and row.reason for row in _native.peak_chains()):
+        return [case]
+    counts = thread_counts(most, _native.allowed_cores())
+    return [replace(case, params={**case.params, THREADS: count}) for count in counts]
+
+
 def _repeated(step: Any, k: int) -> Run:
     """`k` runs of a native Step; the Step itself for one: it is timed without Python."""
     if k == 1:
@@ -103,7 +113,7 @@ def bandwidth(bench: Bench) -> Workload:
     The elements are float64, as in STREAM; what counts is their bytes.
     """
     params = bench.case.params
-    workers, stores = int(params["cpu_workers"]), str(params["stores"])
+    workers, stores = int(params[THREADS]), str(params["stores"])
     step = _native.make_stream(
         str(params["op"]), bench.sizes["matrix_bytes"], workers, stores == "nontemporal"
     )
@@ -132,9 +142,12 @@ def bandwidth(bench: Bench) -> Workload:
         check=lambda: self_checked("every element with the closed form", step.verify()),
         unit_name="run",
         sizes=sizes,
-        notes=(f"{step.isa} loops on float64, {step.threads} threads, {huge:.0%} huge pages",),
+        notes=(
+            f"{step.isa} loops on float64, {threads_text(step.threads)}, {huge:.0%} huge pages",
+        ),
         floor=_empty_team(workers),
         resident_bytes=step.working_set_bytes,
+        array_bytes=step.array_bytes,
         after=lambda: ((), {"fits_in": fits_in(step.working_set_bytes, step.threads)}),
     )
 
@@ -142,7 +155,7 @@ def bandwidth(bench: Bench) -> Workload:
 def flops(bench: Bench) -> Workload:
     """A chain of one instruction on registers, on all threads at once."""
     params = bench.case.params
-    workers, name = int(params["cpu_workers"]), str(params["chain"])
+    workers, name = int(params[THREADS]), str(params["chain"])
     step = _native.make_peak(name, workers)
     chain = step.chain
     per_cycle = chain.operations_per_cycle
@@ -171,7 +184,7 @@ def flops(bench: Bench) -> Workload:
         check=lambda: self_checked("all sums of all runs with the closed form", step.verify()),
         unit_name="run",
         sizes=sizes,
-        notes=(f"{chain.isa}, sums in {chain.accumulator}, {step.threads} threads",),
+        notes=(f"{chain.isa}, sums in {chain.accumulator}, {threads_text(step.threads)}",),
         floor=_empty_team(workers),
         after=after,
     )

@@ -40,7 +40,8 @@ class Options:
 
     `warmup` runs before timing; `runs` timed runs (None: adaptive within `max_seconds` a case);
     `ladder_sizes` takes arrays from the first cache to beyond the last; `cpu_workers` MLX streams,
-    one a thread (0: all processors this process may use). `params` holds values of what only one
+    one a thread (0: all processors this process may use); `thread_sweep` takes 1, 2, 4, ... up to
+    so many threads of engine native. `params` holds values of what only one
     metric has. Device `all` stands for all that the engines have, less those in `without`. With
     `lenient`, cases that can't be run are left out with a note, as long as one is left. `counters`
     allows those of the Neural Engine; packages are folders, for engines that make them.
@@ -60,6 +61,7 @@ class Options:
     runs: int | None = None
     max_seconds: float = 3.0
     cpu_workers: int = 0
+    thread_sweep: bool = False
     checks: bool = True
     params: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
     without: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ from nnbt.memory import check_memory
 from nnbt.metrics import sizes_of
 from nnbt.plan import RANDOM_DATA, Options, Plan, make_plan
 from nnbt.result import Result, Run
+from nnbt.thread_sweep import mark_knee
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,8 +82,10 @@ def execute(
         result = with_ratio_to_random(run_case(session, case), run.results)
         session.ceilings.remember(result)
         run.results.append(result)
+        if options.thread_sweep:
+            mark_knee(run.results, plan.cases[index + 1] if index + 1 < len(plan.cases) else None)
         run.finished = index + 1 == len(plan.cases)
-        listener.finished(result, run)
+        listener.finished(run.results[-1], run)
     return run
 
 

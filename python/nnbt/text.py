@@ -23,7 +23,8 @@ def title(row: Result) -> str:
     """The heading of the table that this row belongs to: rows with equal titles share one."""
     words = explained(row.case)
     explain = f": {words}" if words else ""
-    workers = row.case.params.get("cpu_workers")
+    # Those of engine native have a column of their own, so that a sweep stands in one table.
+    workers = None if row.case.engine == "native" else row.case.params.get("cpu_workers")
     threads = f", {workers} CPU workers" if workers else ""
     return f"{row.case.metric} on {row.case.device} ({row.case.engine}{threads}){explain}"
 

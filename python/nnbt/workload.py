@@ -76,7 +76,8 @@ class Workload:
     latest run left behind with a reference. `no_slope` says why there can't be one; `after` ends
     the workload and gives further notes and details. `floor` is a Step that does next to nothing
     (None: an empty evaluation of MLX). `resident_bytes` is what a slope works on where that does
-    not grow with k.
+    not grow with k; `array_bytes` the size of each array where STREAM's rule is kept, that each be
+    4 times the last cache.
     """
 
     step: Callable[[int], Run]
@@ -93,6 +94,7 @@ class Workload:
     after: Callable[[], tuple[tuple[str, ...], dict[str, object]]] | None = None
     floor: Any = None
     resident_bytes: int | None = None
+    array_bytes: int | None = None
 
 
 def self_checked(compared: str, problem: str | None) -> Answer:

@@ -117,3 +117,15 @@ TEST_CASE("pages are aligned for huge pages, zero, and as many as asked for") {
 TEST_CASE("memory that no machine has is refused with a sentence") {
   CHECK_THROWS_AS(nnbt::Pages(std::size_t{1} << 60), nnbt::Unsupported);
 }
+
+TEST_CASE("named processors replace the allowed ones, in their order") {
+  const std::vector<int> allowed = nnbt::allowed_cpus();
+  const std::vector<int> named = {allowed.back(), allowed.front(), allowed.back()};
+  const Team team(3, named);
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    CAPTURE(i);
+    CHECK((team.cpus()[i] == named[i] || team.cpus()[i] == -1));  // not every system pins
+  }
+  const Team alone(1, {1'000'000});
+  CHECK(alone.cpus() == std::vector<int>{-1});
+}

@@ -290,7 +290,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "CACHE_RESIDENT",
         "note",
-        "bytes of all rotating buffers against the last-level cache",
+        "bytes of all rotating buffers, of each array of engine native, against the last cache",
         "at least 4 times the cache",
         "cache bandwidth sold as memory bandwidth",
         work.cache_resident,

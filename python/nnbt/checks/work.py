@@ -126,9 +126,16 @@ def placed(e: Evidence, verdicts: tuple[str, ...]) -> str | None:
 def cache_resident(e: Evidence) -> str | None:
     if e.case.metric != "bandwidth" or e.cache_bytes is None or e.case.device != "cpu":
         return None
-    if e.resident_bytes >= 4 * e.cache_bytes:
+    what, size = "All buffers together are", e.resident_bytes
+    if e.array_bytes is not None:
+        what, size = "Each array is", e.array_bytes
+    if size >= 4 * e.cache_bytes:
         return None
     return (
-        f"All buffers together are {e.resident_bytes / 2**20:,.0f} MiB, less than 4 times the last "
-        f"cache ({e.cache_bytes / 2**20:,.0f} MiB): part of the traffic never reaches memory."
+        f"{what} {_size(size)}, less than 4 times the last cache ({_size(e.cache_bytes)}): part of "
+        "the traffic never reaches memory."
     )
+
+
+def _size(bytes_: int) -> str:
+    return f"{bytes_ / 2**20:,.0f} MiB" if bytes_ >= 2**20 else f"{bytes_ / 2**10:,.0f} KiB"

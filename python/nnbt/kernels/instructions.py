@@ -89,3 +89,25 @@ __device__ __forceinline__ void multiply_accumulate({kind} (&d)[4], const uint32
 }}
 }}  // namespace nnbt
 """
+
+
+def successor_note(capability: tuple[int, int]) -> str:
+    """Which instruction multiplies on a chip after Hopper, as a sentence; empty for older chips.
+
+    tcgen05 exists for sm_100, sm_101, sm_103 and sm_110, not for sm_12x (PTX ISA, target notes of
+    tcgen05.mma), wgmma for sm_90a alone.
+    """
+    here = f"On compute capability {capability[0]}.{capability[1]} the path is mma.sync"
+    if has_tcgen05(capability):
+        return (
+            f"{here}: tcgen05, the instructions made for its matrix units, is not used, so the "
+            "rate is that of code for older chips and no ceiling of this one."
+        )
+    if capability[0] == 12:
+        return f"{here}, since these chips have neither wgmma nor tcgen05."
+    return ""
+
+
+def has_tcgen05(capability: tuple[int, int]) -> bool:
+    """Whether the chip's matrix units have instructions that no kernel here uses."""
+    return capability[0] in (10, 11)

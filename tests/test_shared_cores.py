@@ -1,0 +1,247 @@
+"""Hidden SMT: claimed where a pair of processors shows it, and not where others take the time."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from nnbt import _native, shared_cores
+from nnbt.metrics import CLOCK_CHAIN
+from nnbt.shared_cores import Pair, SharedCores, find_shared_cores, measure_pair
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FMA = "avx2_float32"
+Guest = dict[int, int]
+"""Core of each processor."""
+
+
+class Machine:
+    """Stands for `measure`: times of pinned chains on a guest with these cores.
+
+    On a `busy` one each second thread waits for the first, whatever it does.
+    """
+
+    def __init__(self, cores: Guest, *, busy: bool = False, smt_gain: float = 1.0) -> None:
+        self.cores, self.busy, self.smt_gain = cores, busy, smt_gain
+        self.asked: list[tuple[int, ...]] = []
+
+    def __call__(self, step: Any, *, warmup: int, runs: int) -> Any:
+        assert warmup > 0
+        cpus = tuple(step.cpus)
+        self.asked.append(cpus)
+        same_core = len({self.cores[cpu] for cpu in cpus}) < len(cpus)
+        waits = len(cpus) > 1 and (self.busy or (same_core and step.name != CLOCK_CHAIN))
+        slower = 2 / self.smt_gain if waits else 1.0
+        return SimpleNamespace(samples_ns=[round(1_000_000 * slower)] * runs)
+
+    @property
+    def pairs(self) -> list[tuple[int, ...]]:
+        return list(dict.fromkeys(cpus for cpus in self.asked if len(cpus) > 1))
+
+
+@pytest.fixture
+def guest(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Machine]:
+    def make(cores: Guest, *, seen: int | None = None, pins: bool = True, **more: Any) -> Machine:
+        def make_peak(name: str, threads: int, iterations: int = 0, *, cpus: Any = ()) -> Any:
+            del threads
+            where = list(cpus) if pins else [-1] * len(cpus)
+            return SimpleNamespace(name=name, cpus=where, iterations=iterations or 1000)
+
+        monkeypatch.setattr(_native, "make_peak", make_peak)
+        monkeypatch.setattr(_native, "allowed_cpus", lambda: list(cores))
+        monkeypatch.setattr(_native, "allowed_cores", lambda: seen or len(cores))
+        return Machine(cores, **more)
+
+    return make
+
+
+NEIGHBOURS = {cpu: cpu // 2 for cpu in range(6)}
+HALVES = {cpu: cpu % 4 for cpu in range(8)}
+WHOLE = {cpu: cpu for cpu in range(6)}
+
+
+@pytest.mark.parametrize("cores", [NEIGHBOURS, HALVES, {3: 0, 9: 0}])
+@pytest.mark.parametrize("smt_gain", [1.0, 1.25])
+def test_threads_of_one_core_are_found_in_any_numbering(
+    cores: Guest, smt_gain: float, guest: Callable[..., Machine]
+) -> None:
+    found = find_shared_cores(guest(cores, smt_gain=smt_gain), FMA, len(cores))
+    assert found is not None
+    assert found.cores == len(set(cores.values()))
+    assert all(cores[a] == cores[b] for a, b in (pair.cpus for pair in found.pairs))
+    first = found.pairs[0].cpus
+    assert f"CPUs {first[0]} and {first[1]}" in found.sentence
+    assert f"do {smt_gain:.2f} times the work of one" in found.sentence
+    assert found.sentence.endswith("2.00 times")
+
+
+def test_cores_of_their_own_are_no_claim_and_all_partners_were_tried(
+    guest: Callable[..., Machine],
+) -> None:
+    machine = guest(WHOLE)
+    assert find_shared_cores(machine, FMA, 6) is None
+    assert sorted(machine.pairs) == [(0, other) for other in range(1, 6)]
+
+
+def test_a_busy_machine_is_no_claim(guest: Callable[..., Machine]) -> None:
+    """Two threads take turns there, but so do those that leave the ports free."""
+    for cores in (WHOLE, NEIGHBOURS):
+        assert find_shared_cores(guest(cores, busy=True), FMA, 6) is None
+
+
+def test_only_the_processors_of_the_threads_are_looked_at(guest: Callable[..., Machine]) -> None:
+    machine = guest(HALVES)
+    assert find_shared_cores(machine, FMA, 4) is None
+    assert {cpu for pair in machine.pairs for cpu in pair} == {0, 1, 2, 3}
+    found = find_shared_cores(guest(HALVES), FMA, 6)
+    assert found is not None
+    assert (found.cpus, found.cores) == (6, 4)
+
+
+@pytest.mark.parametrize(
+    "options", [{"cores": NEIGHBOURS, "seen": 3}, {"cores": NEIGHBOURS, "pins": False}]
+)
+def test_nothing_is_claimed_where_the_topology_tells_or_threads_can_not_be_pinned(
+    options: dict[str, Any], guest: Callable[..., Machine]
+) -> None:
+    machine = guest(**options)
+    assert find_shared_cores(machine, FMA, 6) is None
+    assert machine.asked == []
+
+
+def test_one_processor_has_no_pair(guest: Callable[..., Machine]) -> None:
+    assert find_shared_cores(guest({0: 0}), FMA, 1) is None
+
+
+def test_whole_cores_are_told_after_a_few_rounds(guest: Callable[..., Machine]) -> None:
+    machine = guest(WHOLE)
+    pair = measure_pair(machine, FMA, (0, 1))
+    assert (pair.gain, pair.shared) == (2.0, False)
+    assert machine.asked.count((0, 1)) == 2 * shared_cores.LEAST_ROUNDS
+    machine = guest(NEIGHBOURS)
+    assert measure_pair(machine, FMA, (0, 1)).shared
+    assert machine.asked.count((0, 1)) == 2 * shared_cores.ROUNDS
+
+
+@pytest.mark.parametrize(
+    ("gain", "control", "shared"),
+    [
+        (1.0, 2.0, True),
+        (1.35, 1.7, True),
+        (1.36, 2.0, False),
+        (1.0, 1.69, False),
+        (2.0, 2.0, False),
+    ],
+)
+def test_both_chains_must_speak_for_it(gain: float, control: float, shared: bool) -> None:
+    assert Pair((0, 1), FMA, gain, control).shared is shared
+    assert not Pair((0, 1), FMA, gain, control, calm=False).shared
+
+
+def test_threads_that_differ_alone_are_no_evidence(guest: Callable[..., Machine]) -> None:
+    class Uneven(Machine):
+        def __call__(self, step: Any, *, warmup: int, runs: int) -> Any:
+            samples = super().__call__(step, warmup=warmup, runs=runs)
+            if list(step.cpus) == [1]:
+                samples.samples_ns = [round(time * 0.9) for time in samples.samples_ns]
+            return samples
+
+    guest(NEIGHBOURS)
+    assert find_shared_cores(Uneven({0: 0, 1: 0}), FMA, 2) is None
+
+
+def test_a_claim_is_confirmed(guest: Callable[..., Machine]) -> None:
+    class Once(Machine):
+        """Looks shared in the first measurement of the pair only."""
+
+        def __call__(self, step: Any, *, warmup: int, runs: int) -> Any:
+            if len(self.asked) == 6 * shared_cores.ROUNDS:
+                self.cores = {0: 0, 1: 1}
+            return super().__call__(step, warmup=warmup, runs=runs)
+
+    guest({0: 0, 1: 0})
+    assert find_shared_cores(Once({0: 0, 1: 0}), FMA, 2) is None
+    machine = guest({0: 0, 1: 0})
+    assert find_shared_cores(machine, FMA, 2) is not None
+    rounds = shared_cores.CONFIRMATIONS * shared_cores.ROUNDS
+    assert machine.asked.count((0, 1)) == 2 * rounds
+
+
+def test_looking_ends_in_time(
+    guest: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = iter(range(0, 1000, 5))
+    monkeypatch.setattr(shared_cores.time, "monotonic", lambda: next(seconds))
+    machine = guest(WHOLE)
+    assert find_shared_cores(machine, FMA, 6) is None
+    assert len(machine.pairs) < 5
+
+
+def test_more_pairs_are_counted() -> None:
+    pairs = tuple(Pair((i, i + 1), FMA, 1.0, 2.0) for i in (0, 2, 4))
+    found = SharedCores(pairs, 6)
+    assert found.cores == 3
+    assert "CPUs 0 and 1, and 2 more pairs share a core" in found.sentence
+
+
+def test_threads_are_pinned_to_the_processors_that_are_named() -> None:
+    cpu = _native.allowed_cpus()[-1]
+    step = _native.make_peak(CLOCK_CHAIN, 2, 1, cpus=[cpu, 10**5])
+    assert step.cpus in ([cpu, -1], [-1, -1])  # not all systems pin
+    assert step.threads == 2
+
+
+# The quality bar
+
+
+@pytest.fixture
+def bars(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """tests/bench/ceilings.py on two processors of 1 GHz that do what one core can."""
+    for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+        monkeypatch.delenv(variable, raising=False)
+    path = Path(__file__).parent / "bench" / "ceilings.py"
+    spec = importlib.util.spec_from_file_location("ceilings_bench", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    step = SimpleNamespace(work_ops=32_000, verify=lambda: None)
+    monkeypatch.setattr(module, "short_peak", lambda *_: step)
+    monkeypatch.setattr(module, "step_ns", lambda *_: 1000)
+    monkeypatch.setattr(_native, "core_clock_hz", lambda *_: 1e9)
+    return module
+
+
+CHAIN = SimpleNamespace(name=FMA, dtype="float32", operations_per_cycle=32.0)
+
+
+def test_the_bar_is_that_of_whole_cores_only_with_evidence(
+    bars: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bars, "find_shared_cores", lambda *_: None)
+    assert not bars.peak_of(CHAIN, 2, 1)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert "of 2 x 32 x 1.000 GHz" in line
+    assert line.endswith("0.500  bar 0.97  MISSED")
+    found = SharedCores((Pair((0, 1), FMA, 1.0, 2.0),), 2)
+    monkeypatch.setattr(bars, "find_shared_cores", lambda *_: found)
+    assert bars.peak_of(CHAIN, 2, 1)
+    first, evidence, last = capsys.readouterr().out.splitlines()
+    assert "0.500" in first
+    assert "CPUs 0 and 1 share a core" in evidence
+    assert "of 1, not 2, x 32 x 1.000 GHz" in last
+    assert last.endswith("1.000  bar 0.97  held")
+
+
+def test_a_bar_that_one_processor_misses_has_no_such_excuse(
+    bars: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bars, "step_ns", lambda *_: 2000)
+    monkeypatch.setattr(bars, "find_shared_cores", lambda *_: pytest.fail("asked"))
+    assert not bars.peak_of(CHAIN, 1, 1)
