@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
+import secrets
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -212,18 +213,21 @@ def write_beside(path: Path, text: str) -> None:
             pipe.write(text)
         return
     target = _target(path)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    temporary = Path(name)
+    # Named before it is made: a signal in between must not leave it behind.
+    temporary = _sibling(target)
     try:
-        with os.fdopen(handle, "w", newline="") as file:
+        with temporary.open("x", newline="") as file:
             file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~umask)
+        if target.exists():
+            temporary.chmod(target.stat().st_mode)
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _sibling(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}")
 
 
 def _target(path: Path) -> Path:
@@ -265,10 +269,12 @@ def check_writable(path: Path) -> str | None:
         return f"{path} can't be written: there is no folder {target.parent}; make it first."
     if is_stream(path):
         return None if os.access(path, os.W_OK) else f"{path} can't be written."
+    temporary = _sibling(target)
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        temporary.open("x").close()
     except OSError as error:
         return f"{path} can't be written: {error.strerror}; choose another folder."
-    os.close(handle)
-    Path(name).unlink()
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
     return None
