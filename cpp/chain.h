@@ -15,7 +15,9 @@ struct ChainWork {
 };
 
 struct ChainCode {
-  ChainWork (*work)();
+  // Data, not a function: to describe a chain must not run code of its instruction set. (GCC 15
+  // made AVX-512 of these sums, and a list of the chains ended other processors by SIGILL.)
+  ChainWork work;
   // Runs 1 <= iterations <= max_iterations and returns the sum over all accumulators.
   double (*run)(std::int64_t iterations);
   std::int64_t max_iterations;  // beyond it the accumulators would round or overflow

@@ -23,7 +23,7 @@ constexpr double kAutomaticCycles = 30e6;  // 10 ms at 3 GHz
 
 std::int64_t automatic_iterations(const PeakChain& chain) {
   const double rate = chain.instructions_per_cycle();
-  const auto instructions = static_cast<double>(chain.code->work().instructions);
+  const auto instructions = static_cast<double>(chain.code->work.instructions);
   return std::max<std::int64_t>(
       1, static_cast<std::int64_t>(kAutomaticCycles * (rate > 0 ? rate : 2) / instructions));
 }
@@ -44,7 +44,7 @@ constexpr std::int64_t kAdditions = 600'000;  // a multiple of those in an itera
 
 // Shortest time in which this core did kAdditions, each right after the load.
 std::int64_t best_addition_ns(const ChainCode& additions, const PeakChain* load, int repetitions) {
-  const std::int64_t iterations = kAdditions / additions.work().operations;
+  const std::int64_t iterations = kAdditions / additions.work.operations;
   const std::int64_t load_iterations =
       load == nullptr ? 0
                       : static_cast<std::int64_t>(std::ceil(
@@ -107,7 +107,7 @@ PeakStep::PeakStep(const PeakChain& chain, int threads, std::int64_t iterations,
   if (iterations < 0) throw std::invalid_argument("PeakStep: iterations can't be negative");
   if (const std::string reason = chain.unusable(); !reason.empty()) throw Unsupported(reason);
   if (iterations_ == 0) iterations_ = automatic_iterations(chain);
-  expected_ = static_cast<double>(iterations_) * chain.code->work().sum;
+  expected_ = static_cast<double>(iterations_) * chain.code->work.sum;
   results_.resize(static_cast<std::size_t>(team_.size()));
 }
 
@@ -122,7 +122,7 @@ void PeakStep::run() {
 }
 
 std::int64_t PeakStep::work_ops() const {
-  return chain_.code->work().operations * iterations_ * team_.size();
+  return chain_.code->work.operations * iterations_ * team_.size();
 }
 
 std::optional<std::string> PeakStep::verify() const {

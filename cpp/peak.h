@@ -16,7 +16,7 @@
 namespace nnbt {
 
 // The accumulators take exactly representable products, acc += a * b, so that their sum after n
-// iterations is n * work().sum to the last bit: a chain that lost work gives another sum.
+// iterations is n * work.sum to the last bit: a chain that lost work gives another sum.
 struct PeakChain {
   std::string_view name;         // "avx2_float32"
   std::string_view isa;          // "AVX2 + FMA"

@@ -26,7 +26,7 @@ struct Int8 : SmallIntegers {
 
 namespace arm64 {
 
-constinit const ChainCode kNeonInt8Dot{chain_work<Int8>, run_chain<Int8>, 65536};
+constinit const ChainCode kNeonInt8Dot{chain_work<Int8>(), run_chain<Int8>, 65536};
 
 }  // namespace arm64
 }  // namespace nnbt

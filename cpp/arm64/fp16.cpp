@@ -23,7 +23,7 @@ struct Float16 : UnitProducts {
 
 namespace arm64 {
 
-constinit const ChainCode kNeonFloat16{chain_work<Float16>, run_chain<Float16>,
+constinit const ChainCode kNeonFloat16{chain_work<Float16>(), run_chain<Float16>,
                                        UnitProducts::kMaxIterations};
 
 }  // namespace arm64

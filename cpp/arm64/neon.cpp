@@ -55,15 +55,15 @@ double run_dependent_add(std::int64_t iterations) {
   return static_cast<double>(sum);
 }
 
-ChainWork dependent_add_work() { return {16, 16, 16}; }
+constexpr ChainWork dependent_add_work() { return {16, 16, 16}; }
 
 }  // namespace
 
 namespace arm64 {
 
-constinit const ChainCode kNeonFloat32{chain_work<Float32>, run_chain<Float32>, 65536};
-constinit const ChainCode kNeonFloat64{chain_work<Float64>, run_chain<Float64>, 65536};
-constinit const ChainCode kDependentAdd{dependent_add_work, run_dependent_add, 1048576};
+constinit const ChainCode kNeonFloat32{chain_work<Float32>(), run_chain<Float32>, 65536};
+constinit const ChainCode kNeonFloat64{chain_work<Float64>(), run_chain<Float64>, 65536};
+constinit const ChainCode kDependentAdd{dependent_add_work(), run_dependent_add, 1048576};
 constinit const StreamCode kStreamNeon = stream_code<Stores>;
 
 }  // namespace arm64

@@ -72,10 +72,11 @@ struct Int8Matrix : TwoByTwo<Int8> {
 
 namespace arm64 {
 
-constinit const ChainCode kNeonBfloat16Dot{chain_work<Bfloat16Dot>, run_chain<Bfloat16Dot>, 65536};
-constinit const ChainCode kNeonBfloat16Matrix{chain_work<Bfloat16Matrix>, run_chain<Bfloat16Matrix>,
-                                              65536};
-constinit const ChainCode kNeonInt8Matrix{chain_work<Int8Matrix>, run_chain<Int8Matrix>, 65536};
+constinit const ChainCode kNeonBfloat16Dot{chain_work<Bfloat16Dot>(), run_chain<Bfloat16Dot>,
+                                           65536};
+constinit const ChainCode kNeonBfloat16Matrix{chain_work<Bfloat16Matrix>(),
+                                              run_chain<Bfloat16Matrix>, 65536};
+constinit const ChainCode kNeonInt8Matrix{chain_work<Int8Matrix>(), run_chain<Int8Matrix>, 65536};
 
 }  // namespace arm64
 }  // namespace nnbt

@@ -143,10 +143,10 @@ void add_peak(nb::module_& m) {
           "instruction", [](const PeakChain& c) { return c.instruction; },
           "The counted instructions as an assembler spells them, joined by +; * is a wildcard.")
       .def_prop_ro(
-          "instructions", [](const PeakChain& c) { return c.code->work().instructions; },
+          "instructions", [](const PeakChain& c) { return c.code->work.instructions; },
           "How many of them one iteration of the loop has.")
       .def_prop_ro(
-          "operations", [](const PeakChain& c) { return c.code->work().operations; },
+          "operations", [](const PeakChain& c) { return c.code->work.operations; },
           "Additions and multiplications of one iteration.")
       .def_prop_ro(
           "instructions_per_cycle",
@@ -159,7 +159,7 @@ void add_peak(nb::module_& m) {
       .def_prop_ro(
           "operations_per_cycle",
           [](const PeakChain& c) {
-            const nnbt::ChainWork work = c.code->work();
+            const nnbt::ChainWork work = c.code->work;
             const double rate = c.instructions_per_cycle() * static_cast<double>(work.operations) /
                                 static_cast<double>(work.instructions);
             return rate > 0 ? std::optional(rate) : std::nullopt;

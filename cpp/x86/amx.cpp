@@ -42,7 +42,7 @@ constexpr int a_value(int which, int row, int k) { return 1 + (k * 7 + row + whi
 constexpr int b_value(int which, int k, int column) { return 1 + (k * 5 + column + which) % 4; }
 
 template <class Isa>
-ChainWork tile_work() {
+constexpr ChainWork tile_work() {
   double sum = 0;
   for (int tile = 0; tile < 4; ++tile) {
     for (int k = 0; k < kDepth<Isa>; ++k) {
@@ -148,8 +148,8 @@ double run_int8(std::int64_t iterations) {
 namespace x86 {
 
 // A float32 accumulator grows by at most 32 * 16 per iteration and is exact up to 2^24.
-constinit const ChainCode kAmxBfloat16{tile_work<Bfloat16>, run_bfloat16, 32768};
-constinit const ChainCode kAmxInt8{tile_work<Int8>, run_int8, 32768};
+constinit const ChainCode kAmxBfloat16{tile_work<Bfloat16>(), run_bfloat16, 32768};
+constinit const ChainCode kAmxInt8{tile_work<Int8>(), run_int8, 32768};
 
 }  // namespace x86
 }  // namespace nnbt

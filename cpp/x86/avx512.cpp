@@ -45,8 +45,8 @@ struct Stores {
 
 namespace x86 {
 
-constinit const ChainCode kAvx512Float32{chain_work<Float32>, run_chain<Float32>, 65536};
-constinit const ChainCode kAvx512Float64{chain_work<Float64>, run_chain<Float64>, 65536};
+constinit const ChainCode kAvx512Float32{chain_work<Float32>(), run_chain<Float32>, 65536};
+constinit const ChainCode kAvx512Float64{chain_work<Float64>(), run_chain<Float64>, 65536};
 constinit const StreamCode kStreamAvx512 = stream_code<Stores>;
 
 }  // namespace x86

@@ -23,7 +23,7 @@ struct Float16 : UnitProducts {
 
 namespace x86 {
 
-constinit const ChainCode kAvx512Float16{chain_work<Float16>, run_chain<Float16>,
+constinit const ChainCode kAvx512Float16{chain_work<Float16>(), run_chain<Float16>,
                                          UnitProducts::kMaxIterations};
 
 }  // namespace x86

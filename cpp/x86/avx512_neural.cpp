@@ -43,8 +43,8 @@ struct Int8 : Dot {
 
 namespace x86 {
 
-constinit const ChainCode kAvx512Bfloat16{chain_work<Bfloat16>, run_chain<Bfloat16>, 65536};
-constinit const ChainCode kAvx512VnniInt8{chain_work<Int8>, run_chain<Int8>, 65536};
+constinit const ChainCode kAvx512Bfloat16{chain_work<Bfloat16>(), run_chain<Bfloat16>, 65536};
+constinit const ChainCode kAvx512VnniInt8{chain_work<Int8>(), run_chain<Int8>, 65536};
 
 }  // namespace x86
 }  // namespace nnbt

@@ -28,7 +28,7 @@ struct Int8 : SmallIntegers {
 
 namespace x86 {
 
-constinit const ChainCode kAvxVnniInt8{chain_work<Int8>, run_chain<Int8>, 65536};
+constinit const ChainCode kAvxVnniInt8{chain_work<Int8>(), run_chain<Int8>, 65536};
 
 }  // namespace x86
 }  // namespace nnbt

@@ -35,7 +35,7 @@ constexpr int twice_c(int lane) { return 2 * (1 + lane); }
 constexpr int d(int lane) { return 2 + lane; }
 
 template <class Isa>
-ChainWork mul_add_work() {
+constexpr ChainWork mul_add_work() {
   double sum = 0;
   for (int lane = 0; lane < kLanes<Isa>; ++lane) sum += 1 + lane + d(lane);
   constexpr std::int64_t kInstructions = std::int64_t{4} * kAccumulators;
@@ -91,15 +91,15 @@ double run_dependent_add(std::int64_t iterations) {
   return static_cast<double>(sum);
 }
 
-ChainWork dependent_add_work() { return {16, 16, 16}; }
+constexpr ChainWork dependent_add_work() { return {16, 16, 16}; }
 
 }  // namespace
 
 namespace x86 {
 
-constinit const ChainCode kSse2Float32{mul_add_work<Float32>, run_mul_add_chain<Float32>, 65536};
-constinit const ChainCode kSse2Float64{mul_add_work<Float64>, run_mul_add_chain<Float64>, 65536};
-constinit const ChainCode kDependentAdd{dependent_add_work, run_dependent_add, 1048576};
+constinit const ChainCode kSse2Float32{mul_add_work<Float32>(), run_mul_add_chain<Float32>, 65536};
+constinit const ChainCode kSse2Float64{mul_add_work<Float64>(), run_mul_add_chain<Float64>, 65536};
+constinit const ChainCode kDependentAdd{dependent_add_work(), run_dependent_add, 1048576};
 constinit const StreamCode kStreamSse2 = stream_code<Stores>;
 
 }  // namespace x86

@@ -45,7 +45,7 @@ TEST_CASE("every chain that this machine can run gives the closed form's sum") {
       step.run();
       const std::optional<std::string> fault = step.verify();
       CHECK_MESSAGE(!fault, fault.value_or(""));
-      CHECK(step.work_ops() == chain.code->work().operations * iterations * 2);
+      CHECK(step.work_ops() == chain.code->work.operations * iterations * 2);
     }
     ++ran;
   }
@@ -57,7 +57,7 @@ TEST_CASE("accumulators stay exact up to max_iterations: one more iteration stil
     if (!chain.unusable().empty()) continue;
     CAPTURE(chain.name);
     const std::int64_t most = chain.code->max_iterations;
-    CHECK(chain.code->run(most) - chain.code->run(most - 1) == chain.code->work().sum);
+    CHECK(chain.code->run(most) - chain.code->run(most - 1) == chain.code->work.sum);
   }
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("the table: names are unique, work is whole instructions, text columns
     CHECK(names.insert(chain.name).second);
     CHECK(!chain.isa.empty());
     CHECK(!chain.instruction.empty());
-    const ChainWork work = chain.code->work();
+    const ChainWork work = chain.code->work;
     CHECK(work.instructions > 0);
     CHECK(work.operations % work.instructions == 0);
     CHECK(work.sum > 0);
