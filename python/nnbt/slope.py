@@ -7,6 +7,7 @@ when K doubles.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,11 +66,12 @@ def fit(seconds: Mapping[int, float], floor_s: float) -> Slope:
     """
     if len(seconds) < 2:
         raise ValueError("fit: a slope needs at least two values of K")
+    # math.fsum: from Python 3.12 on, sum() rounds otherwise than before.
     weights = {k: 1 / t**2 for k, t in seconds.items()}
-    total = sum(weights.values())
-    mean_k = sum(weights[k] * k for k in seconds) / total
-    mean_t = sum(weights[k] * t for k, t in seconds.items()) / total
-    b = sum(weights[k] * (k - mean_k) * (t - mean_t) for k, t in seconds.items()) / sum(
+    total = math.fsum(weights.values())
+    mean_k = math.fsum(weights[k] * k for k in seconds) / total
+    mean_t = math.fsum(weights[k] * t for k, t in seconds.items()) / total
+    b = math.fsum(weights[k] * (k - mean_k) * (t - mean_t) for k, t in seconds.items()) / math.fsum(
         weights[k] * (k - mean_k) ** 2 for k in seconds
     )
     a = mean_t - b * mean_k
