@@ -351,8 +351,6 @@ def test_a_signal_keeps_the_finished_cases(
         text=True,
         encoding="utf-8",
         env=environment(),
-        # A shell that starts tests in the background has them ignore Ctrl-C, and nnbt inherits it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     wait_for_rows(tmp_path / "r.csv", 1, process)
     process.send_signal(sent)
