@@ -116,7 +116,7 @@ _OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         default="auto",
         show_default=True,
         metavar="NAME",
-        help="auto, cpu, gpu, or hybrid (bandwidth only: CPU and GPU together).",
+        help="auto, cpu, gpu, ane (see nnbt conv), or hybrid (bandwidth: CPU and GPU together).",
     ),
     click.option(
         "--engine",

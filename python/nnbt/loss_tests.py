@@ -150,9 +150,6 @@ def scatter(f: Facts) -> str | None:
             f"The fastest run did {rate_text(row.best_rate, f.ladder.unit)}, that of the rung "
             f"above {rate_text(best, f.ladder.unit)}: it is the median run that is slow."
         )
-    for code in ("WIDE_INTERVAL", "TWO_MODES", "DRIFT"):
-        if sentence := f.reason(code):
-            return sentence
     return None
 
 

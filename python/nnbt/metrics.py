@@ -293,8 +293,7 @@ def cell(case: Case) -> Cell:
         raise Unsupported(_other_dtypes(metric, case, here[0]))
     raise Unsupported(
         f"{metric.name} does not measure {kind.token} ({kind.kind} types have no such "
-        f"operation): type --dtype with one of the {' or '.join(sorted(here[0].kinds))} types, "
-        "for example float32 or uint8."
+        "operation): type --dtype with a floating-point or integer type, such as float32 or uint8."
     )
 
 

@@ -103,7 +103,8 @@ class Console(Listener):
 
     def once(self, case: Case, expected_s: float) -> None:
         """Says beforehand that one run will take long."""
-        text = f"{case.metric} {case.dtype} n={case.n}: one run takes about {expected_s:.0f} s"
+        about = f"{expected_s:.0f}" if expected_s >= 10 else f"{expected_s:.2g}"
+        text = f"{case.metric} {case.dtype} n={case.n}: one run takes about {about} s"
         sys.stderr.write(f"nnbt: {text}, longer than --max-seconds, so it runs once\n")
         sys.stderr.flush()
         self._progress.show(text, 0.0, expected_s, ticking=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from nnbt.workload import Run, Workload
 
-NO_TIME = "it would take more than its share of the timed window: raise --max-seconds"
+NO_TIME = "it would take more than its share of the timed window: raise --max-seconds, or --runs"
 NO_MEMORY = "no memory for more than one unit"
 LADDER = (1, 2, 4, 8)
 LONG_LADDER = (16, 32, 64)

@@ -25,7 +25,7 @@ def title(row: Result) -> str:
     explain = f": {words}" if words else ""
     # Those of engine native have a column of their own, so that a sweep stands in one table.
     workers = None if row.case.engine == "native" else row.case.params.get("cpu_workers")
-    threads = f", {workers} CPU workers" if workers else ""
+    threads = f", {workers} CPU worker{'s' * (workers != 1)}" if workers else ""
     return f"{row.case.metric} on {row.case.device} ({row.case.engine}{threads}){explain}"
 
 

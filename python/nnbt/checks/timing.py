@@ -60,9 +60,11 @@ def latency_bound(e: Evidence) -> str | None:
     if e.floor_s is None or e.floor_s <= FLOOR_SHARE * e.summary.median_s:
         return None
     told = e.slope is not None and e.slope.doubling is not None
+    share = e.floor_s / e.summary.median_s
+    part = f"{share:.{0 if share >= 0.1 else 1}%} of" if share < 1 else "no less than"
     return (
-        f"An empty evaluation takes {e.floor_s * 1e6:.0f} us, "
-        f"{e.floor_s / e.summary.median_s:.0%} of this one: the rate is that of launching; "
+        f"An empty evaluation takes {e.floor_s * 1e6:.0f} us, {part} this one: the rate is that of "
+        "launching; "
         + ("the slope rate is free of it, or " if told else "")
         + "take a larger size."
     )
