@@ -119,7 +119,8 @@ def run_helper(
     except subprocess.TimeoutExpired:
         return _missing("error", f"the helper took over {timeout_s:g} s", "timed_out")
     except OSError as error:
-        return _missing("error", f"{path} can't be started: {error.strerror}", "helper_failed")
+        sentence = f"the helper {path} can't be started: {error.strerror}"
+        return _missing("error", sentence, "helper_failed")
     ended = _native.ane_helper_status(done.returncode, False, bool(done.stdout.strip()))
     code = done.returncode
     number = -code if code < 0 else code - _SHELL_BASE
@@ -128,11 +129,11 @@ def run_helper(
         return _missing(*_SIGNALS.get(number, unknown), ended)
     try:
         document = json.loads(done.stdout)
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     if code != 0 or not isinstance(document, dict) or "status" not in document:
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        message = f"the helper gave no document (exit {code}): {''.join(last)}"
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+        message = f"the helper gave no document (exit {code}): {last[0]}"
         return _missing("error", message, "helper_failed")
     return document
 
