@@ -151,6 +151,28 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path: Path, number: int) -> None:
     os.close(pipe)
 
 
+@pytest.mark.parametrize("end", ["exec sleep 60", "kill -9 $$", "exit 1"])
+def test_no_scratch_file_outlives_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    saved = tmp_path / "saved"
+    script = tmp_path / "script"
+    script.write_text(
+        f"#!/bin/sh\nmkdir -p {saved}/chain.mpsgraphpackage.partial-$$-0/ane_bundle\n"
+        f"mkdir {tmp_path}/nnbt-replay-$$-0 {tmp_path}/nnbt.mpsgraphpackage.partial-$$-1\n{end}\n"
+    )
+    script.chmod(0o755)
+    (tmp_path / "nnbt-replay-0-0").mkdir()  # of another process
+    request = {"save_package": str(saved / "chain.mpsgraphpackage")}
+    found = helper.run_helper(request, executable=script, timeout_s=1.0)
+    assert found["status"] == "error"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "nnbt-replay-0-0", "saved", "script"
+    ]  # fmt: skip
+    assert list(saved.iterdir()) == []
+
+
 # --- a Step that lives there -------------------------------------------------------------------
 
 

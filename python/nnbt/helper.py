@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 from dataclasses import dataclass
@@ -109,13 +110,7 @@ def run_helper(
             f"there is no helper executable at {path}: it is part of the macOS package only"
         )
     try:
-        done = subprocess.run(  # noqa: S603 - our own executable
-            [path],
-            input=json.dumps(request).encode(),
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-        )
+        done = _asked(path, request, timeout_s)
     except subprocess.TimeoutExpired:
         return _missing("error", f"the helper took over {timeout_s:g} s", "timed_out")
     except OSError as error:
@@ -136,6 +131,35 @@ def run_helper(
         message = f"the helper gave no document (exit {code}): {last[0]}"
         return _missing("error", message, "helper_failed")
     return document
+
+
+def _asked(
+    path: Path, request: Mapping[str, object], timeout_s: float
+) -> subprocess.CompletedProcess[bytes]:
+    """What subprocess.run does; a process that dies can't remove its scratch files itself."""
+    with subprocess.Popen(  # noqa: S603 - our own executable
+        [path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            out, err = process.communicate(json.dumps(request).encode(), timeout=timeout_s)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        finally:
+            _remove_scratch(process.pid, request.get("save_package"))
+    return subprocess.CompletedProcess([path], process.returncode, out, err)
+
+
+def _remove_scratch(pid: int, package: object) -> None:
+    """Removes what cpp/package_save.cpp and objc/helper/operations.cpp name after their process."""
+    named = (os.environ.get(name) for name in ("TMPDIR", "TMP", "TEMP", "TEMPDIR"))
+    folder = Path(next(filter(None, named), "/tmp"))  # noqa: S108 - as C++ finds it
+    found = [*folder.glob(f"nnbt-replay-{pid}-*"), *folder.glob(f"nnbt.*.partial-{pid}-*")]
+    if package:
+        found += Path(str(package)).parent.glob(f"*.partial-{pid}-*")
+    for path in found:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _missing(status: str, message: str, ended: str) -> dict[str, Any]:
