@@ -379,6 +379,14 @@ def zeros_data(_: object, __: object) -> dict[str, Any]:
     return {"data": "zeros"}
 
 
+SMALL_CONV = {"metric": "conv", "dtype": "float32", "sizes": [8]}
+
+
+@fault("MOSTLY_PADDING", **SMALL_CONV, params={"channels": 4, "layers": 2, "kernel": 3})
+def a_kernel_larger_than_the_image(_: object, __: object) -> dict[str, Any]:
+    return {"params": {"channels": 4, "layers": 2, "kernel": 31}}
+
+
 # --- memory ---
 
 

@@ -395,6 +395,7 @@ def test_zero_and_frozen_windows():
     [
         ([-1] * 29, {}, "64-bit"),
         ([2**64] * 29, {}, "64-bit"),
+        ({10: 1.5}, {}, "64-bit"),
         ({12: 5}, {}, "register 10"),
         ({10: 1, 29: 1}, {}, "0 to 28"),
         ([1] * 29, {"macs": 0}, "macs"),
@@ -414,6 +415,8 @@ def test_wrong_input_says_so(deltas, options, message):
 def test_other_wrong_input():
     with pytest.raises(ValueError, match="evaluations"):
         ane.decode_windows([ane.Window([0] * 29, [1] * 29, 0)])
+    with pytest.raises(ValueError, match="64-bit"):
+        ane.decode_windows([ane.Window([0] * 29, [1] * 29, 1.5)])
     with pytest.raises(ValueError, match="at least one layer"):
         ane.conv_traffic_bytes(input_bytes=1, output_bytes=1, weight_bytes=1, layers=0)
 

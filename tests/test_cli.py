@@ -11,10 +11,12 @@ import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from command import ANSI, COMMAND, QUICK, environment, nnbt, on_terminal, shell
+from nnbt import cli
 from result_schema import validate
 
 TYPE_ONE = "type one of"
@@ -365,6 +367,26 @@ def test_a_signal_keeps_the_finished_cases(
     assert [row["case"]["n"] for row in document["results"]] == [32]
     assert [row["n"] for row in table(tmp_path / "r.csv")] == ["32"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "r.json"]
+
+
+@pytest.mark.parametrize(
+    ("args", "left"),
+    [
+        ([], "; the finished cases are kept"), (["--runs", "3"], "; the finished cases are kept"),
+        (["conv", "--size", "8"], "; the finished cases are kept"),
+        (["ladder"], "; a ladder is written when it is whole, so nothing is kept"),
+        (["info"], ""), (["sign-helper"], ""),
+    ],
+)  # fmt: skip
+def test_an_early_end_says_what_is_left(
+    args: list[str], left: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def end(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.cli, "main", end)
+    assert cli._run(args) == 130
+    assert capsys.readouterr().err == f"nnbt: interrupted{left}.\n"
 
 
 @pytest.mark.parametrize("delay_s", [0.08, 0.15, 0.3, 0.6])

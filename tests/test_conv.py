@@ -592,6 +592,35 @@ def test_numbers_reach_the_helper_process(mpsgraph):
     assert (first["runs"], first["warmup"]) == (5, 2)
 
 
+@pytest.mark.parametrize("place", ["file", "file/below", "/dev/null/x"])
+def test_a_package_folder_that_cannot_be_is_refused(mpsgraph, tmp_path, capsys, place):
+    (tmp_path / "file").write_text("")
+    one = ("--device", "ane", "--variant", "int8", "--save-package", str(tmp_path / place))
+    assert apple(*one) == 2
+    assert "can't be made: " in capsys.readouterr().err
+    assert mpsgraph.helper.requests() == []
+
+
+@pytest.mark.parametrize("option", ["--save-package", "--load-package"])
+def test_an_empty_package_name_is_refused(mpsgraph, capsys, option):
+    assert apple("--device", "ane", option, "") == 2
+    assert capsys.readouterr().err.startswith(f"nnbt: {option} names no folder: type {option} ")
+    assert mpsgraph.helper.requests() == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "5", "[]", "{}", '{"layers": 3}', "[" * 100_000, None, {"layers": "3"}]
+)
+def test_a_package_that_does_not_name_its_chain_is_refused(mpsgraph, tmp_path, capsys, text):
+    spec = _native.ConvSpec(variant="int8", device="ane", size=8, channels=4, layers=3)
+    if not isinstance(text, str):
+        text = json.dumps({**json.loads(spec.to_json()), **(text or {"shared_weights": []})})
+    (tmp_path / "nnbt_conv.json").write_text(text)
+    assert apple("--device", "ane", "--variant", "int8", "--load-package", str(tmp_path)) == 2
+    assert "has no readable nnbt_conv.json: name a package" in capsys.readouterr().err
+    assert mpsgraph.helper.requests() == []
+
+
 def test_packages_are_saved_and_loaded(mpsgraph, tmp_path, capsys):
     one = ("--device", "ane", "--variant", "int8", "--no-fail")
     asked = mpsgraph.helper.requests

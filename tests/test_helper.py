@@ -87,7 +87,17 @@ def test_a_file_that_is_no_program_is_a_sentence(tmp_path: Path) -> None:
     path.write_text("words")
     found = helper.run_helper({}, executable=path)
     assert (found["status"], found["ended"]) == ("error", "helper_failed")
-    assert "can't be started" in found["message"]
+    assert found["message"] == f"the helper {path} can't be started: Permission denied"
+
+
+@pytest.mark.parametrize("said", ["", "[" * 100_000])
+def test_words_that_are_no_document_are_a_whole_sentence(tmp_path: Path, said: str) -> None:
+    (tmp_path / "words").write_text(said)
+    script = tmp_path / "script"
+    script.write_text(f"#!/bin/sh\ncat {tmp_path}/words\n")
+    script.chmod(0o755)
+    with pytest.raises(HelperError, match=r"gave no document \(exit 0\): it said nothing$"):
+        helper.answer({}, executable=script)
 
 
 @pytest.mark.parametrize(("status", "kind"), [("unsupported", Unsupported), ("error", HelperError)])
@@ -141,6 +151,28 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path: Path, number: int) -> None:
     os.close(pipe)
 
 
+@pytest.mark.parametrize("end", ["exec sleep 60", "kill -9 $$", "exit 1"])
+def test_no_scratch_file_outlives_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    saved = tmp_path / "saved"
+    script = tmp_path / "script"
+    script.write_text(
+        f"#!/bin/sh\nmkdir -p {saved}/chain.mpsgraphpackage.partial-$$-0/ane_bundle\n"
+        f"mkdir {tmp_path}/nnbt-replay-$$-0 {tmp_path}/nnbt.mpsgraphpackage.partial-$$-1\n{end}\n"
+    )
+    script.chmod(0o755)
+    (tmp_path / "nnbt-replay-0-0").mkdir()  # of another process
+    request = {"save_package": str(saved / "chain.mpsgraphpackage")}
+    found = helper.run_helper(request, executable=script, timeout_s=1.0)
+    assert found["status"] == "error"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "nnbt-replay-0-0", "saved", "script"
+    ]  # fmt: skip
+    assert list(saved.iterdir()) == []
+
+
 # --- a Step that lives there -------------------------------------------------------------------
 
 
@@ -169,8 +201,12 @@ def test_samples_are_whole(fake_helper: FakeHelper) -> None:
 
 @pytest.mark.parametrize(
     "broken",
-    [{"samples_ns": []}, {"samples_ns": None}, {"samples_ns": ["x"]}, {"readings": [1]}],
-)
+    [
+        {"samples_ns": []}, {"samples_ns": None}, {"samples_ns": ["x"]}, {"readings": [1]},
+        {"samples_ns": [0] * 9}, {"samples_ns": [-5] * 9}, {"samples_ns": [2**70]},
+        {"samples_ns": [1e400]}, {"window_ns": 1e400},
+    ],
+)  # fmt: skip
 def test_a_document_that_cannot_be_read_is_an_error(
     fake_helper: FakeHelper, broken: dict[str, Any]
 ) -> None:

@@ -267,6 +267,22 @@ def test_platform_without_mlx(monkeypatch: pytest.MonkeyPatch, here: tuple[str, 
         _mlx.core()
 
 
+@pytest.mark.parametrize("error", [ImportError, RuntimeError, SyntaxError, AttributeError])
+def test_mlx_that_fails_in_another_way(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def fail(_: str) -> None:
+        raise error("odd")
+
+    monkeypatch.delitem(sys.modules, "mlx.core", raising=False)
+    monkeypatch.setattr("importlib.import_module", fail)
+    monkeypatch.setattr(_mlx, "_prepare_cpu", lambda _: None)
+    monkeypatch.setattr(_mlx, "_prepare_cuda", lambda _: None)
+    _mlx._import.cache_clear()
+    with pytest.raises(Unsupported, match=r"^MLX [\d.]+ can't be loaded \(odd\): pip install"):
+        _mlx.core()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_wait_until_mlx_is_loaded(
     monkeypatch: pytest.MonkeyPatch, number: signal.Signals

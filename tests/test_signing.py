@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import plistlib
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +16,6 @@ from command import nnbt
 from nnbt import ane, ane_info, cli, helper, signing
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import FakeHelper
 
 CODESIGN = """#!/bin/sh
@@ -188,6 +188,31 @@ def test_a_failing_codesign_leaves_an_earlier_copy(fake_helper: FakeHelper, code
     assert helper.signed_copy() is not None
 
 
+def test_a_codesign_that_cannot_be_used_is_a_sentence(
+    fake_helper: FakeHelper, codesign: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    del fake_helper
+    codesign()
+    script = Path(str(shutil.which("codesign")))
+    monkeypatch.setattr(signing, "_TIMEOUT_S", 0.3)
+    script.write_text("#!/bin/sh\nexec sleep 20\n")
+    assert run("sign-helper") == 2
+    script.write_text("no program")
+    assert run("sign-helper") == 2
+    hanging, broken = capsys.readouterr().err.splitlines()
+    assert hanging == f"nnbt: {script} took over 0.3 s: try again when the machine is idle."
+    assert broken.startswith(f"nnbt: {script} can't be started (Exec format error): put /usr/bin")
+    assert list(helper.signed_path().parent.iterdir()) == []
+
+
+def test_undo_where_there_can_be_no_copy(
+    fake_helper: FakeHelper, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(fake_helper.path))  # a file
+    assert run("sign-helper", "--undo") == 0
+    assert capsys.readouterr().out == "there is no signed copy\n"
+
+
 def test_a_data_folder_that_cannot_be_written_is_a_sentence(
     fake_helper: FakeHelper, codesign: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -256,6 +281,20 @@ def test_info_ane_shows_what_the_framework_lacks(fake_helper: FakeHelper, capsys
     assert "entitlement unknown" in words
     assert f"access aborted: {ane.STATUSES['aborted']}" in words
     assert "energy by rail" not in words
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"ane": "words"}, {"ane": [1]}, {"power": []}, {"selftest": 5},
+        {"ane": {"missing": 5, "framework_complete": False, "boot_args": [1], "cores": {}}},
+        {"selftest": {"counters": [], "entitled": "x", "detail": {}}, "power": {"ioreport": []}},
+    ],
+)  # fmt: skip
+def test_info_ane_shows_any_document(fake_helper: FakeHelper, capsys: Any, odd: Any) -> None:
+    fake_helper.rule(odd)
+    assert run("info", "ane") == 0
+    assert "Neural Engine" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("deed", ["kill", "silence", "garbage"])

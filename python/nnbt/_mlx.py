@@ -123,7 +123,10 @@ def _import() -> ModuleType:
         with _signals_later():
             module = importlib.import_module("mlx.core")
         return _checked(module)
-    except ImportError as error:
+    except Unsupported:
+        raise
+    except Exception as error:
+        # A damaged install fails in any way: a module that is cut short is a SyntaxError.
         raise Unsupported(
             f"MLX {mlx.version} can't be loaded ({error}): {_REINSTALL} {_requirement('mlx')}"
         ) from error

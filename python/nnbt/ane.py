@@ -263,7 +263,7 @@ def helper_status(return_code: int, *, timed_out: bool, has_output: bool) -> str
 
 
 def _counter(value: int) -> int:
-    if not 0 <= value <= _MAX_COUNTER:
+    if not 0 <= value <= _MAX_COUNTER or value != int(value):
         raise ValueError(f"{value} is no 64-bit counter value; a negative change is a reset")
     return int(value)
 

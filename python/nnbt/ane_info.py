@@ -32,8 +32,9 @@ def sections() -> list[tuple[str, Rows]]:
     """(heading, rows) of what the helper says. Raises Unsupported or HelperError without one."""
     shipped = helper.Helper(helper.helper_path())
     document = helper.answer({"op": "info"}, executable=shipped.path, timeout_s=_TIMEOUT_S)
-    found = [("Neural Engine", list(_engine(document.get("ane") or {})))]
-    found.append(("counters", list(_counters(shipped, document.get("ane") or {}))))
+    ane = document.get("ane")
+    ane = ane if isinstance(ane, dict) else {}
+    found = [("Neural Engine", list(_engine(ane))), ("counters", list(_counters(shipped, ane)))]
     power = document.get("power")
     if isinstance(power, dict):
         found.append(("energy and clocks", list(_power(power))))
@@ -51,8 +52,9 @@ def _engine(ane: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in ("driver", "architecture", "cores", "firmware"):
         yield name, _said(ane.get(name))
     yield "virtual machine", _said(ane.get("virtual_machine"))
-    missing = ", ".join(map(str, ane.get("missing") or ()))
-    complete = _said(ane.get("framework_complete"), ("complete", f"lacks {missing}"))
+    missing = ane.get("missing")
+    names = ", ".join(map(str, missing)) if isinstance(missing, list) else ""
+    complete = _said(ane.get("framework_complete"), ("complete", f"lacks {names or 'something'}"))
     yield "framework", complete
     yield "proof", NOT_RUN
 

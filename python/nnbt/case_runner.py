@@ -262,6 +262,7 @@ class _Runner:
             units=workload.units,
             mantissa=self._mantissa(workload),
             inner=sizes.get("inner", sizes.get("eff_n", self.case.n)),
+            exact_share=sizes["exact_ops"] / sizes["work_ops"] if "exact_ops" in sizes else 1.0,
             answer=answer,
             slope=slope,
             slope_missing=missing,

@@ -334,8 +334,8 @@ def _run(args: list[str]) -> int:
         return _complain(sentence, error.exit_code or EXIT_USAGE)
     except (click.Abort, KeyboardInterrupt) as error:
         if isinstance(error, Terminated) or isinstance(error.__cause__, Terminated):
-            return _complain("terminated; the finished cases are kept.", EXIT_TERMINATED)
-        return _complain("interrupted; the finished cases are kept.", EXIT_INTERRUPTED)
+            return _complain(f"terminated{_kept(args)}.", EXIT_TERMINATED)
+        return _complain(f"interrupted{_kept(args)}.", EXIT_INTERRUPTED)
     except (BrokenPipeError, SystemExit):
         # Nobody reads stdout any more (| head): not an error. Click makes it SystemExit.
         _drop_stdout()
@@ -352,6 +352,14 @@ def _run(args: list[str]) -> int:
             raise
         return _complain(str(error), EXIT_USAGE)
     return code if isinstance(code, int) else 0
+
+
+def _kept(args: list[str]) -> str:
+    """What is left of a command that ended early."""
+    command = args[0] if args and args[0] in cli.commands else ""
+    left = {"": "the finished cases are kept", "conv": "the finished cases are kept"}
+    left["ladder"] = "a ladder is written when it is whole, so nothing is kept"
+    return f"; {left[command]}" if command in left else ""
 
 
 def _open_streams() -> None:

@@ -152,6 +152,10 @@ def options_of(values: dict[str, Any]) -> Options:
     from nnbt.conv import FILLS
     from nnbt.plan import Options
 
+    for option in ("save_package", "load_package"):
+        if values[option] == "":
+            typed = f"--{option.replace('_', '-')}"
+            raise Unsupported(f"{typed} names no folder: type {typed} packages, or leave it out.")
     engine = values["engine"]
     if engine == "auto":
         engine = "mpsgraph" if mps_conv.missing() is None else "mlx"

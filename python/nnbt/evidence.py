@@ -43,6 +43,8 @@ class Evidence:
     random_data: bool = True
     mantissa: int | None = None
     inner: int = 1
+    exact_share: float = 1.0
+    """Of the counted operations, what is left without those on padding."""
     answer: Answer | None = None
     slope: Slope | None = None
     slope_missing: str = ""

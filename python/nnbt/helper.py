@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 from dataclasses import dataclass
@@ -109,17 +110,12 @@ def run_helper(
             f"there is no helper executable at {path}: it is part of the macOS package only"
         )
     try:
-        done = subprocess.run(  # noqa: S603 - our own executable
-            [path],
-            input=json.dumps(request).encode(),
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-        )
+        done = _asked(path, request, timeout_s)
     except subprocess.TimeoutExpired:
         return _missing("error", f"the helper took over {timeout_s:g} s", "timed_out")
     except OSError as error:
-        return _missing("error", f"{path} can't be started: {error.strerror}", "helper_failed")
+        sentence = f"the helper {path} can't be started: {error.strerror}"
+        return _missing("error", sentence, "helper_failed")
     ended = _native.ane_helper_status(done.returncode, False, bool(done.stdout.strip()))
     code = done.returncode
     number = -code if code < 0 else code - _SHELL_BASE
@@ -128,13 +124,42 @@ def run_helper(
         return _missing(*_SIGNALS.get(number, unknown), ended)
     try:
         document = json.loads(done.stdout)
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     if code != 0 or not isinstance(document, dict) or "status" not in document:
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        message = f"the helper gave no document (exit {code}): {''.join(last)}"
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+        message = f"the helper gave no document (exit {code}): {last[0]}"
         return _missing("error", message, "helper_failed")
     return document
+
+
+def _asked(
+    path: Path, request: Mapping[str, object], timeout_s: float
+) -> subprocess.CompletedProcess[bytes]:
+    """What subprocess.run does; a process that dies can't remove its scratch files itself."""
+    with subprocess.Popen(  # noqa: S603 - our own executable
+        [path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            out, err = process.communicate(json.dumps(request).encode(), timeout=timeout_s)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        finally:
+            _remove_scratch(process.pid, request.get("save_package"))
+    return subprocess.CompletedProcess([path], process.returncode, out, err)
+
+
+def _remove_scratch(pid: int, package: object) -> None:
+    """Removes what cpp/package_save.cpp and objc/helper/operations.cpp name after their process."""
+    named = (os.environ.get(name) for name in ("TMPDIR", "TMP", "TEMP", "TEMPDIR"))
+    folder = Path(next(filter(None, named), "/tmp"))  # noqa: S108 - as C++ finds it
+    found = [*folder.glob(f"nnbt-replay-{pid}-*"), *folder.glob(f"nnbt.*.partial-{pid}-*")]
+    if package:
+        found += Path(str(package)).parent.glob(f"*.partial-{pid}-*")
+    for path in found:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _missing(status: str, message: str, ended: str) -> dict[str, Any]:

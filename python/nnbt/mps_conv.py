@@ -7,6 +7,7 @@ abort MPSGraph's process are compiled and run by the helper process, see `nnbt.r
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -61,14 +62,25 @@ def refusal(case: Case, options: Options) -> str | None:
     other = None if options.load_package is None else _other_chain(case, options.load_package)
     if other is not None:
         return other
-    target = _package_path(case, options)
-    if target is not None and target.exists():
-        return f"{target} is there already: remove it, or name another folder."
     try:
         _spec(case).validate()
     except ValueError as error:
         sentence = str(error)
         return f"{sentence[:1].upper()}{sentence[1:]}."
+    target = _package_path(case, options)
+    return None if target is None else _not_savable(target)
+
+
+def _not_savable(target: Path) -> str | None:
+    """Why no package can be saved there, else None; its folder is made."""
+    if target.exists():
+        return f"{target} is there already: remove it, or name another folder."
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return f"{target.parent} can't be made: {error.strerror}; name another folder."
+    if not os.access(target.parent, os.W_OK):
+        return f"{target.parent} can't be written to: name another folder."
     return None
 
 
@@ -76,15 +88,18 @@ def _other_chain(case: Case, package: str) -> str | None:
     """What to type for the chain that a package was saved with, if that is another one."""
     try:
         saved = json.loads((Path(package) / _SPEC_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return f"{package} has no readable {_SPEC_FILE}: name a folder of --save-package."
+    except (OSError, ValueError, RecursionError):
+        saved = None
     wanted = json.loads(_spec(case).to_json())
+    kinds = {name: type(wanted[name]) for name in _TYPED}
+    if not isinstance(saved, dict) or {name: type(saved.get(name)) for name in _TYPED} != kinds:
+        return f"{package} has no readable {_SPEC_FILE}: name a package that --save-package saved."
     options = [
         {True: "--shared-weights", False: "--own-weights"}[bool(saved[name])]
         if name == "shared_weights"
         else f"--{name} {saved[name]}"
         for name in _TYPED
-        if name in saved and saved[name] != wanted[name]
+        if saved[name] != wanted[name]
     ]
     if options:
         return f"{package} holds another chain: type {' '.join(options)}."
@@ -241,8 +256,6 @@ def conv(bench: Bench) -> Workload:
     chain = Chain.of(case)
     package = options.load_package if options is not None else None
     target = _package_path(case, options)
-    if target is not None:
-        target.parent.mkdir(parents=True, exist_ok=True)
     notes: list[str] = []
     whole: Any
     if risky(case):

@@ -24,6 +24,7 @@ SECONDS_PER_OP = 1e-11
 """What a run may take: a hundredth of a second a GOP is a hundred times what an M1 takes."""
 LEAST_RUN_S = 1.0
 LEAST_RUNS = 5
+_LONGEST_NS = 2**63 - 1
 BUDGETS = 5.0
 """Budgets of its case that the helper may take before it is given up."""
 
@@ -66,10 +67,13 @@ def samples_of(document: Mapping[str, Any], *, warmup: int, runs: int) -> Remote
             stop=str(document.get("stop", "runs" if runs else "budget")),
             readings=readings,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise HelperError(f"The helper's document can't be read ({error!r}).") from error
     if not samples:
         raise HelperError("The helper's document has no samples.")
+    impossible = next((ns for ns in samples if not 0 < ns <= _LONGEST_NS), None)
+    if impossible is not None:
+        raise HelperError(f"The helper's document has a run of {impossible} ns.")
     return found
 
 

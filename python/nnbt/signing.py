@@ -95,14 +95,23 @@ def sign() -> Signed:
 
 
 def _codesign(codesign: str, target: Path, keys: Path) -> None:
-    done = subprocess.run(  # noqa: S603 - the system's own signing tool on our own copy
-        [codesign, "-s", "-", "--entitlements", str(keys), "-f", str(target)],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-        timeout=_TIMEOUT_S,
-    )
+    try:
+        done = subprocess.run(  # noqa: S603 - the system's own signing tool on our own copy
+            [codesign, "-s", "-", "--entitlements", str(keys), "-f", str(target)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise Unsupported(
+            f"{codesign} took over {_TIMEOUT_S:g} s: try again when the machine is idle."
+        ) from None
+    except OSError as error:
+        raise Unsupported(
+            f"{codesign} can't be started ({error.strerror}): put /usr/bin first on the PATH."
+        ) from error
     if done.returncode != 0:
         last = "".join(done.stderr.strip().splitlines()[-1:]) or f"exit code {done.returncode}"
         raise Unsupported(f"codesign refused to sign the copy: {last}")
@@ -118,7 +127,7 @@ def undo() -> list[Path]:
     for path in (copy, helper.origin_path(copy)):
         try:
             path.unlink()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
             raise Unsupported(f"{path} can't be removed: {error.strerror}.") from error

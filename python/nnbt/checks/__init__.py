@@ -142,6 +142,14 @@ CHECKS: tuple[Check, ...] = (
         values.non_random_data,
     ),
     Check(
+        "MOSTLY_PADDING",
+        "suspect",
+        "products of conv without padding over the usual count",
+        f"at least {values.LEAST_EXACT:.0%}",
+        "a 61 x 61 kernel on an 8 x 8 image counts 58 times the products that meet the image",
+        values.mostly_padding,
+    ),
+    Check(
         "CHAIN_CHANGES_SIZE",
         "suspect",
         "RMS of the last output of flops_graph and conv over that of their input",

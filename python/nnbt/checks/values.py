@@ -19,6 +19,7 @@ ZERO_SHARE = 0.5
 ZERO_SIGMAS = 4
 """Standard deviations of the share of heads among so many coins: a sample has 64 rows at most."""
 DENORMAL_SHARE = 0.01
+LEAST_EXACT = 0.5
 RMS_FACTOR = 100.0
 WORST_FACTOR = 50.0
 BITS_MARGIN = 2.5
@@ -96,6 +97,15 @@ def degenerate_data(e: Evidence) -> str | None:
         if share.denormal > DENORMAL_SHARE:
             return f"{share.denormal:.0%} of the {name} is denormal: many units slow down on it."
     return None
+
+
+def mostly_padding(e: Evidence) -> str | None:
+    if e.exact_share >= LEAST_EXACT:
+        return None
+    return (
+        f"{1 - e.exact_share:.0%} of the counted products multiply padding, which hardware may "
+        "leave out: compare exact GOPS instead, or take a larger --size or a smaller --kernel."
+    )
 
 
 def non_random_data(e: Evidence) -> str | None:
