@@ -38,6 +38,10 @@ def test_a_device_that_is_missing_says_why(monkeypatch: pytest.MonkeyPatch) -> N
     assert "No GPU at all" in info.overview()
 
 
+def test_the_overview_says_what_has_not_been_proven() -> None:
+    assert "nothing has run on Apple hardware yet" in " ".join(info.overview().split())
+
+
 @pytest.mark.parametrize("topic", info.TOPICS)
 def test_every_topic_prints_all_rows_of_its_table(topic: str) -> None:
     text = info.explain(topic)

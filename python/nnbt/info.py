@@ -30,6 +30,18 @@ def _lines(rows: Iterable[tuple[str, str]], indent: str = "  ") -> str:
     return "\n".join(out)
 
 
+_PROOF = (
+    ("Linux", "tests and measurements with and without an NVIDIA GPU (H200, CUDA 13)"),
+    (
+        "Apple",
+        "compiles and links for macOS and iOS, agrees with Apple's declarations, and runs on "
+        "doubles of its frameworks, all on Linux; nothing has run on Apple hardware yet "
+        "(docs/first-mac-run.md)",
+    ),
+)
+"""What has been shown to work, and where."""
+
+
 def _gib(size: int | None) -> str:
     return "unknown" if size is None else f"{size / 2**30:.1f} GiB"
 
@@ -57,6 +69,7 @@ def overview() -> str:
         "machine\n" + _lines(hardware),
         "libraries\n" + _lines(libraries),
         "devices\n" + _lines(devices),
+        "proof\n" + _lines(_PROOF),
         f"more: nnbt info ane; nnbt info --explain ({', '.join(TOPICS)})",
     ]
     return "\n\n".join(sections)
