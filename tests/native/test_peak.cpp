@@ -27,7 +27,7 @@ PeakChain make_chain(const ChainCode& code) {
           .code = &code};
 }
 
-ChainWork three_a_time() { return {1, 2, 3.0}; }
+constexpr ChainWork kThreeATime{1, 2, 3.0};
 
 }  // namespace
 
@@ -64,7 +64,7 @@ TEST_CASE("accumulators stay exact up to max_iterations: one more iteration stil
 TEST_CASE("a chain that loses one iteration in a million, once, is found out") {
   static int calls = 0;
   static const ChainCode lossy{
-      three_a_time,
+      kThreeATime,
       [](std::int64_t n) { return 3.0 * static_cast<double>(++calls == 4 ? n - 1 : n); }, 1 << 20};
   PeakStep step(make_chain(lossy), 1, 1 << 20);
   for (int run = 0; run < 3; ++run) step.run();
@@ -79,7 +79,7 @@ TEST_CASE("a chain that loses one iteration in a million, once, is found out") {
 TEST_CASE("long runs are cut into pieces that the accumulators can hold") {
   static std::int64_t largest = 0;
   static std::int64_t total = 0;
-  static const ChainCode counting{three_a_time,
+  static const ChainCode counting{kThreeATime,
                                   [](std::int64_t n) {
                                     largest = std::max(largest, n);
                                     total += n;
@@ -117,7 +117,7 @@ TEST_CASE("the table: names are unique, work is whole instructions, text columns
 TEST_CASE("what can't be is refused with a sentence") {
   CHECK_THROWS_AS(nnbt::find_peak_chain("abacus"), nnbt::Unsupported);
   CHECK_THROWS_AS(PeakStep(nnbt::find_peak_chain(nnbt::kClockChain), 1, -1), std::invalid_argument);
-  static const ChainCode code{three_a_time, [](std::int64_t) { return 0.0; }, 1};
+  static const ChainCode code{kThreeATime, [](std::int64_t) { return 0.0; }, 1};
   PeakChain absent = make_chain(code);
   absent.missing = [] { return std::string("This processor has no abacus."); };
   CHECK_THROWS_WITH_AS(PeakStep(absent, 1, 1), "This processor has no abacus.", nnbt::Unsupported);
