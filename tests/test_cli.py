@@ -11,13 +11,20 @@ import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from command import ANSI, COMMAND, QUICK, environment, nnbt, on_terminal, shell
-from nnbt import cli
+from fake_measure import FakeMeasure
+from nnbt import cli, ladder_run
+from nnbt.runner import execute
 from result_schema import validate
+
+if TYPE_CHECKING:
+    from nnbt.case_runner import Listener
+    from nnbt.plan import Options
+    from nnbt.result import Run
 
 TYPE_ONE = "type one of"
 
@@ -374,7 +381,7 @@ def test_a_signal_keeps_the_finished_cases(
     [
         ([], "; the finished cases are kept"), (["--runs", "3"], "; the finished cases are kept"),
         (["conv", "--size", "8"], "; the finished cases are kept"),
-        (["ladder"], "; a ladder is written when it is whole, so nothing is kept"),
+        (["ladder"], "; the finished cases are shown, and in --json's file; rungs need all"),
         (["info"], ""), (["sign-helper"], ""),
     ],
 )  # fmt: skip
@@ -387,6 +394,30 @@ def test_an_early_end_says_what_is_left(
     monkeypatch.setattr(cli.cli, "main", end)
     assert cli._run(args) == 130
     assert capsys.readouterr().err == f"nnbt: interrupted{left}.\n"
+
+
+def test_an_interrupted_ladder_keeps_its_cases(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
+) -> None:
+    rungs: list[Options] = []
+
+    def first_only(asked: Options, *, listener: Listener, **_: object) -> Run:
+        if rungs:
+            raise KeyboardInterrupt
+        rungs.append(asked)
+        return execute(asked, measure=FakeMeasure(), listener=listener)
+
+    monkeypatch.setattr(ladder_run, "execute", first_only)
+    files = ["--csv", str(tmp_path / "r.csv"), "--json", str(tmp_path / "r.json")]
+    args = ["--device", "cpu", "--metric", "bandwidth", "--sizes", "64", *files]
+    assert cli._run(["ladder", *args]) == 130
+    assert "bandwidth on cpu (native)" in capsys.readouterr().out
+    document = json.loads((tmp_path / "r.json").read_text())
+    validate(document)
+    assert document["finished"] is False
+    assert "ladder" not in document
+    assert len(document["results"]) > 1
+    assert not (tmp_path / "r.csv").exists()
 
 
 @pytest.mark.parametrize("delay_s", [0.08, 0.15, 0.3, 0.6])

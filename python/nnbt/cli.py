@@ -358,7 +358,7 @@ def _kept(args: list[str]) -> str:
     """What is left of a command that ended early."""
     command = args[0] if args and args[0] in cli.commands else ""
     left = {"": "the finished cases are kept", "conv": "the finished cases are kept"}
-    left["ladder"] = "a ladder is written when it is whole, so nothing is kept"
+    left["ladder"] = "the finished cases are shown, and in --json's file; rungs need all"
     return f"; {left[command]}" if command in left else ""
 
 

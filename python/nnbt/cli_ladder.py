@@ -12,7 +12,6 @@ from nnbt.cli_run import EXIT_FAILED, Files
 
 if TYPE_CHECKING:
     from nnbt.ladder import Ladder
-    from nnbt.result import Run
 
 _OPTIONS = (
     click.option(
@@ -86,21 +85,26 @@ def ladder(ctx: click.Context, /, **values: Any) -> None:
     from nnbt.ladder_text import ladder_csv, ladder_text
     from nnbt.plan import Options
     from nnbt.progress import Console
+    from nnbt.result import Run
+    from nnbt.runner import now
     from nnbt.text import can_draw, header_lines, in_ascii, terminal_width, wrapped
 
     class Climbing(Console):
-        """Shows what is going on; the picture is printed at the end."""
+        """Shows what is going on; the picture is printed at the end. `so_far` has all cases."""
+
+        so_far = Run({}, sys.argv[1:], now())
 
         def finished(self, result: Any, run: Run) -> None:
-            del result, run
             self._progress.clear()
+            self.so_far.machine = run.machine
+            self.so_far.results.append(result)
 
     found: list[Ladder] = []
     files = Files(
         values["csv_path"],
         values["json_path"],
-        as_csv=lambda _: ladder_csv(found[0]),
-        as_json=lambda run: run.to_json({"ladder": found[0].as_dict()}),
+        as_csv=lambda _: ladder_csv(found[0]) if found else None,
+        as_json=lambda run: run.to_json({"ladder": found[0].as_dict()} if found else None),
     )
     options = Options(
         metrics=(values["metric"],),
@@ -114,7 +118,16 @@ def ladder(ctx: click.Context, /, **values: Any) -> None:
         cpu_workers=values["cpu_workers"],
     )
     climbing = Climbing(options.max_seconds, options.runs)
-    picture, run = climb(options, library=values["library"], listener=climbing, argv=sys.argv[1:])
+    try:
+        picture, run = climb(
+            options, library=values["library"], listener=climbing, argv=sys.argv[1:]
+        )
+    except KeyboardInterrupt:
+        climbing.run = climbing.so_far
+        climbing.close()
+        if climbing.so_far.results:
+            files.write(climbing.so_far, last=True)
+        raise
     found.append(picture)
     files.write(run)
     width = terminal_width(sys.stdout)

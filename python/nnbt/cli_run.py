@@ -29,13 +29,13 @@ class Files:
         csv_path: str | None,
         json_path: str | None,
         *,
-        as_csv: Callable[[Run], str] | None = None,
+        as_csv: Callable[[Run], str | None] | None = None,
         as_json: Callable[[Run], str] | None = None,
     ) -> None:
         from nnbt.columns import csv_text
         from nnbt.result import check_writable
 
-        self._writers: list[tuple[Path, Callable[[Run], str]]] = []
+        self._writers: list[tuple[Path, Callable[[Run], str | None]]] = []
         self._problems: dict[Path, str] = {}
         for option, typed in (("--csv", csv_path), ("--json", json_path)):
             if typed == "":
@@ -64,9 +64,12 @@ class Files:
         for path, text in self._writers:
             if is_stream(path) and not (run.finished or last):
                 continue
+            content = text(run)
+            if content is None:
+                continue
             self._problems.pop(path, None)
             try:
-                write_beside(path, text(run))
+                write_beside(path, content)
             except OSError as error:
                 if own_stream(path) is not None:
                     raise
