@@ -50,7 +50,7 @@ constexpr int b_of(int accumulator) { return accumulator / 2 % 2; }
 // kOperations per instruction; encode(int), load(const Element*), multiply_add(acc, a, b),
 // sum(acc), and a(), b(), added() (see SmallIntegers).
 template <class Isa>
-constexpr ChainWork chain_work() {
+constexpr ChainWork chain_work() noexcept {
   double sum = 0;
   for (int i = 0; i < Isa::kAccumulators; ++i) sum += Isa::template added<Isa>(a_of(i), b_of(i));
   return {Isa::kAccumulators, std::int64_t{Isa::kAccumulators} * Isa::kOperations, sum};

@@ -55,7 +55,7 @@ double run_dependent_add(std::int64_t iterations) {
   return static_cast<double>(sum);
 }
 
-constexpr ChainWork dependent_add_work() { return {16, 16, 16}; }
+constexpr ChainWork dependent_add_work() noexcept { return {16, 16, 16}; }
 
 }  // namespace
 

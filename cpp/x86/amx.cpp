@@ -42,7 +42,7 @@ constexpr int a_value(int which, int row, int k) { return 1 + (k * 7 + row + whi
 constexpr int b_value(int which, int k, int column) { return 1 + (k * 5 + column + which) % 4; }
 
 template <class Isa>
-constexpr ChainWork tile_work() {
+constexpr ChainWork tile_work() noexcept {
   double sum = 0;
   for (int tile = 0; tile < 4; ++tile) {
     for (int k = 0; k < kDepth<Isa>; ++k) {

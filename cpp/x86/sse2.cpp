@@ -35,7 +35,7 @@ constexpr int twice_c(int lane) { return 2 * (1 + lane); }
 constexpr int d(int lane) { return 2 + lane; }
 
 template <class Isa>
-constexpr ChainWork mul_add_work() {
+constexpr ChainWork mul_add_work() noexcept {
   double sum = 0;
   for (int lane = 0; lane < kLanes<Isa>; ++lane) sum += 1 + lane + d(lane);
   constexpr std::int64_t kInstructions = std::int64_t{4} * kAccumulators;
@@ -91,7 +91,7 @@ double run_dependent_add(std::int64_t iterations) {
   return static_cast<double>(sum);
 }
 
-constexpr ChainWork dependent_add_work() { return {16, 16, 16}; }
+constexpr ChainWork dependent_add_work() noexcept { return {16, 16, 16}; }
 
 }  // namespace
 
