@@ -52,7 +52,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "HEADLINE_OFF_SLOPE",
         "invalid",
-        "fastest timed run, less an empty evaluation, over its units of work at the slope's rate",
+        "fastest timed run, less its constant cost, over its units of work at the slope's rate",
         f"at least {HEADLINE_SHARE:.2g} where the slope proves the work, half of that where "
         "neighbours are or could not be seen, or longer work is slower (on an H200: at least 0.98)",
         "timed runs that skip what the slope's runs do; the slope alone would look right",
