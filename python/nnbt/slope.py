@@ -104,7 +104,7 @@ def headline_share(slope: Slope, units: int, best_s: float, floor_s: float) -> f
 
     The constant cost is the line's, at most an empty evaluation: that one alone is too much where
     threads wake while the work goes on (110 us for a unit of 111 with a floor of 82: the line says
-    25). None where the slope does not tell the time of a unit: too short, or work that did not double.
+    25). None where the slope does not tell the time of a unit: too short, or not doubling.
     """
     if slope.doubling is None or slope.doubling < DOUBLING[0] or slope.unit_s <= 0:
         return None
