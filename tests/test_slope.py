@@ -205,6 +205,18 @@ def test_long_work_is_tried_again_three_times_before_it_is_called_undone() -> No
     assert proves_work(found) is True
 
 
+def test_two_points_that_a_constant_cost_bends_get_a_third() -> None:
+    """Integer kernels of 4 ms beside 3 ms of mapping temporaries: t(2) / t(1) is 1.57."""
+    machine = FakeMachine(lambda k: 3e-3 + 4e-3 * k)
+    found, _ = machine.slope(4e-3, 0.03)
+    assert found is not None
+    assert sorted(found.seconds) == [1, 2, 4]
+    assert found.unit_s == pytest.approx(4e-3)
+    merged, _ = FakeMachine(lambda _: 4e-3).slope(4e-3, 0.03)
+    assert merged is not None
+    assert proves_work(merged) is False
+
+
 def test_a_headline_is_not_set_against_a_slope_that_proves_nothing() -> None:
     hidden = fit(line(FLOOR, 1e-7, 1, 2, 4, 8), FLOOR)
     merged = fit(line(1e-3, 0.0, 1, 2, 4, 8), FLOOR)

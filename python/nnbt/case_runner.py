@@ -20,6 +20,7 @@ from nnbt.plan import RANDOM_DATA, Options, Plan
 from nnbt.result import Case, Result, Run
 from nnbt.slope import Slope, measure_slope
 from nnbt.stats import summarize
+from nnbt.steady import FirstWindow, steady_window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,6 +104,7 @@ class _Runner:
         self.mx = session.mx
         self.options = session.options
         self.floor_problem = ""
+        self.first_window: FirstWindow | None = None
 
     def run(self) -> Result:
         from nnbt.mlx_data import Placement
@@ -179,16 +181,24 @@ class _Runner:
         runs, warmup = options.runs or 0, options.warmup
         if once is not None and options.runs is None:
             runs, warmup = 1, 0
-        return self.session.measure(
-            workload.step(workload.units),
-            warmup=warmup,
-            runs=runs,
-            budget_s=options.max_seconds,
-            min_window_s=options.max_seconds * SETTLE_SHARE,
-            on_progress=lambda count, elapsed: self.session.listener.progress(
-                count, elapsed * 1e-9
-            ),
-        )
+        step = workload.step(workload.units)
+
+        def window() -> SamplesLike:
+            return self.session.measure(
+                step,
+                warmup=warmup,
+                runs=runs,
+                budget_s=options.max_seconds,
+                min_window_s=options.max_seconds * SETTLE_SHARE,
+                on_progress=lambda count, elapsed: self.session.listener.progress(
+                    count, elapsed * 1e-9
+                ),
+            )
+
+        if runs or not options.checks:
+            return window()
+        samples, self.first_window = steady_window(window)
+        return samples
 
     def _floor(self, workload: Workload) -> float:
         """Seconds of a Step that does next to nothing, measured once a process.
@@ -282,6 +292,11 @@ class _Runner:
         details |= found
         if state is not None:
             details["gpu_state"] = asdict(state)
+        first_run_s = samples.first_run_ns * 1e-9
+        if self.first_window is not None:
+            details["first_window"] = asdict(self.first_window)
+            first_run_s = self.first_window.first_run_s
+            more_notes = (*more_notes, f"timed twice; at first: {self.first_window.scatter}")
         details["cost"] = {"answer_s": answered - started, "slope_s": check_s + started - answered}
         if ceiling is not None:
             details["ceiling"] = asdict(ceiling)
@@ -310,7 +325,7 @@ class _Runner:
             samples_ns=tuple(samples.samples_ns),
             stop="one run" if once is not None and self.options.runs is None else samples.stop,
             warmup_runs=samples.warmup_runs,
-            first_run_s=samples.first_run_ns * 1e-9,
+            first_run_s=first_run_s,
             window_s=window_s,
             check_s=check_s,
             sizes=dict(sizes),

@@ -23,8 +23,8 @@ _SHORT_CHAIN = 16
 _GROWTH_ROWS = 32
 SUMS_SPARE = 8.0
 """The worst row or column may be off by so many times what all elements may be on average."""
-EXACT_ELEMENTS = 2**23
-"""So many integers are computed again by NumPy: 0.1 s."""
+EXACT_BYTES = 2**24
+"""So many bytes of integers are computed again by NumPy: 0.05 s."""
 _STRAY = 0.25
 """Relative error that roundings of any type stay below, over thousands of steps."""
 
@@ -281,7 +281,8 @@ def exact_reference(z: Any, operand: Any) -> Any:
 
 def _exact_answer(bench: Bench, left: Split, right: Split, steps: int) -> Answer:
     """So many kernels computed again: every element, or of large matrices some whole rows."""
-    picks = _picks(bench, 3, max(SAMPLE, EXACT_ELEMENTS // (bench.n * steps)))
+    rows = EXACT_BYTES // (bench.n * bench.dtype.itemsize * steps)
+    picks = _picks(bench, 3, max(SAMPLE, rows))
     z, operand = (_rows(bench, matrix, picks) for matrix in (left, right))
     for _ in range(steps):
         z = exact_reference(z, operand)

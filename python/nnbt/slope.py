@@ -39,6 +39,8 @@ HEADLINE_SHARE = 0.4
 """A timed run that takes less than this share of its units at the slope's rate did not do them.
 (H200, 60 rows: 0.98 at least; integer kernels on a CPU 0.5, since larger K hold more
 temporaries.)"""
+LONGEST_RETRY_S = 4.0
+"""Two values of K that do not prove the work get a third, if one run of it takes less."""
 TWO_POINT_FLOORS = 50.0
 """With two values of K only, no constant cost can be told from work: the unit must outweigh it."""
 
@@ -138,8 +140,8 @@ def measure_slope(
 
     Rounds go over all K in turn, so that a disturbance meets each alike, and the best time of
     each counts. A result that does not prove the work, or not that of the timed runs, is measured
-    on for a second, and RETRY_LEAST times, before it is believed: work that was skipped stays
-    skipped, noise does not.
+    on for a second, and RETRY_LEAST times, with a third K where there were two, before it is
+    believed: work that was skipped stays skipped, noise does not.
     """
     if workload.no_slope:
         return None, workload.no_slope
@@ -168,9 +170,14 @@ def measure_slope(
 
     while (spent < RETRY_S or tries < RETRY_LEAST) and doubtful():
         tries += 1
-        again = _best(workload, time_once, list(seconds), rounds)
+        ladder = list(seconds)
+        third = 2 * max(ladder)
+        if len(ladder) == 2 and third <= workload.largest_k and third * unit_s < LONGEST_RETRY_S:
+            # Two points can't tell a constant cost from merged work: of 17 ms, 2.9 were one.
+            ladder.append(third)
+        again = _best(workload, time_once, ladder, rounds)
         spent += rounds * sum(again.values())
-        seconds = {k: min(seconds[k], again[k]) for k in seconds}
+        seconds = {k: min(seconds.get(k, again[k]), again[k]) for k in ladder}
         slope = fit(seconds, floor_s)
     return slope, ""
 

@@ -195,7 +195,7 @@ CHECKS: tuple[Check, ...] = (
         "rank correlation of run time and order; first against last fifth",
         f"|rank correlation| below {timing.DRIFT_RANK} or change below {timing.DRIFT_CHANGE:.0%}",
         "throttling, or clocks that still rise",
-        timing.drift,
+        lambda e: timing.drift(e.samples_ns),
     ),
     Check(
         "WIDE_INTERVAL",
@@ -203,7 +203,7 @@ CHECKS: tuple[Check, ...] = (
         "95 % interval of the median",
         f"half-width at most {timing.INTERVAL_WIDTH:.0%} of the median",
         "noise larger than the differences one wants to see",
-        timing.wide_interval,
+        lambda e: timing.wide_interval(e.summary),
     ),
     Check(
         "TWO_MODES",
@@ -211,7 +211,7 @@ CHECKS: tuple[Check, ...] = (
         "groups of run times",
         f"no two groups of {timing.MODES_SHARE:.0%} each, {timing.MODES_DISTANCE:.0%} apart",
         "clock states, core types or a neighbour that comes and goes",
-        timing.two_modes,
+        lambda e: timing.two_modes(e.samples_ns),
     ),
     Check(
         "ABOVE_CEILING",

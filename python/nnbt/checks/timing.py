@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nnbt.evidence import Evidence
+    from nnbt.stats import Summary
 
 FLOOR_SHARE = 0.05
 CLOCK_TICKS = 1000
@@ -98,27 +99,29 @@ def rank_correlation(samples: Sequence[int]) -> float:
     return across / math.sqrt(along * spread) if spread else 0.0
 
 
-def drift(e: Evidence) -> str | None:
-    count = len(e.samples_ns)
+def drift(samples_ns: Sequence[int]) -> str | None:
+    count = len(samples_ns)
     if count < DRIFT_SAMPLES:
         return None
     fifth = max(2, count // 5)
-    first = _native.median(list(e.samples_ns[:fifth]))
-    last = _native.median(list(e.samples_ns[-fifth:]))
+    first = _native.median(list(samples_ns[:fifth]))
+    last = _native.median(list(samples_ns[-fifth:]))
     change = last / first - 1
-    rank = rank_correlation(e.samples_ns)
-    if abs(rank) < DRIFT_RANK or abs(change) < DRIFT_CHANGE or rank * change < 0:
+    if abs(change) < DRIFT_CHANGE:
+        return None
+    rank = rank_correlation(samples_ns)
+    if abs(rank) < DRIFT_RANK or rank * change < 0:
         return None
     word = "slower" if change > 0 else "faster"
     cause = "it throttles or heats up" if change > 0 else "it was still warming up"
     return f"Runs became {abs(change):.0%} {word} from the first fifth to the last: {cause}."
 
 
-def wide_interval(e: Evidence) -> str | None:
-    if e.summary.interval_s is None:
+def wide_interval(summary: Summary) -> str | None:
+    if summary.interval_s is None:
         return None
-    low, high = e.summary.interval_s
-    width = (high - low) / 2 / e.summary.median_s
+    low, high = summary.interval_s
+    width = (high - low) / 2 / summary.median_s
     if width <= INTERVAL_WIDTH:
         return None
     return f"The median is known to ±{width:.0%} only: run times scatter; try again when idle."
@@ -151,16 +154,21 @@ def modes(samples: Sequence[int]) -> tuple[float, float] | None:
     return low, high
 
 
-def two_modes(e: Evidence) -> str | None:
-    if len(e.samples_ns) < DRIFT_SAMPLES:
+def two_modes(samples_ns: Sequence[int]) -> str | None:
+    if len(samples_ns) < DRIFT_SAMPLES:
         return None
-    found = modes(e.samples_ns)
+    found = modes(samples_ns)
     if found is None:
         return None
     return (
         f"Run times fall into two groups, around {found[0] * 1e-6:.3g} and {found[1] * 1e-6:.3g} "
         "ms: the median belongs to one of them."
     )
+
+
+def scatter(samples_ns: Sequence[int], summary: Summary) -> str | None:
+    """What says that run times are not those of one steady state, as a sentence, or None."""
+    return drift(samples_ns) or two_modes(samples_ns) or wide_interval(summary)
 
 
 def noisy_neighbour(e: Evidence) -> str | None:
