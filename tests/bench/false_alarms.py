@@ -14,11 +14,12 @@ import argparse
 import contextlib
 import json
 import os
-import random
 import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 import nnbt
 from nnbt.dtypes import DTYPES
@@ -29,12 +30,13 @@ if TYPE_CHECKING:
 
 TRUE_SUSPICIONS = {"LATENCY_BOUND", "FEW_SAMPLES", "COARSE_CLOCK", "NOISY_NEIGHBOUR"}
 """What small sizes, single runs and a busy machine deserve: no false alarm."""
+GRAPH_STEPS = 4
 
 
 def sweep(
     metrics: list[str], device: str, sizes: list[int], most_ops: float
 ) -> Iterator[tuple[str, str, int]]:
-    params = {"op": "add" if device == "gpu" else "copy", "graph_steps": 4}
+    params = {"op": "add" if device == "gpu" else "copy", "graph_steps": GRAPH_STEPS}
     for metric in metrics:
         for dtype in DTYPES:
             for n in sizes:
@@ -100,13 +102,21 @@ def main() -> None:
     options = parser.parse_args()
     metrics = options.metric or ["bandwidth", "flops", "flops_graph"]
     cases = list(sweep(metrics, options.device, options.sizes, options.most_ops))
-    draw = random.Random(1)
+    draw = np.random.default_rng(1)
     rows: list[nnbt.Result] = []
     started = time.monotonic()
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C reports what is there
         for repeat in range(options.repeats):
-            for metric, dtype, n in draw.sample(cases, round(options.share * len(cases))):
-                done = nnbt.run(metric, options.device, dtype, [n], max_seconds=options.max_seconds)
+            for i in draw.permutation(len(cases))[: round(options.share * len(cases))]:
+                metric, dtype, n = cases[i]
+                done = nnbt.run(
+                    metric,
+                    options.device,
+                    dtype,
+                    [n],
+                    max_seconds=options.max_seconds,
+                    graph_steps=GRAPH_STEPS,
+                )
                 rows += done.results
             load, minutes = os.getloadavg()[0], (time.monotonic() - started) / 60
             print(f"repeat {repeat + 1}: {minutes:.1f} min, load {load:.1f}", flush=True)
