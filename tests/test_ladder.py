@@ -719,22 +719,28 @@ def test_a_library_without_the_product_is_refused_before_anything_is_measured(
 
 
 @pytest.mark.parametrize(
-    ("source", "exports"),
+    ("source", "said"),
     [
-        (SGEMM.replace("FACTOR", "1"), True),
-        ("int cblas_dgemm;", False),
+        (SGEMM.replace("FACTOR", "1"), ""),
+        ("int cblas_dgemm;", "lacks"),
         (
             "#include <unistd.h>\n__attribute__((constructor)) static void e(void) { _exit(3); }",
-            True,
+            "",
         ),
     ],
 )
-def test_only_a_library_that_loads_lacks_a_function(
-    source: str, exports: bool, tmp_path: Path
-) -> None:
+def test_only_a_library_that_loads_lacks_a_function(source: str, said: str, tmp_path: Path) -> None:
     compile_library(source, tmp_path / "lib.so")
-    assert ladder_run._exports(str(tmp_path / "lib.so"), "cblas_sgemm") is exports
-    assert ladder_run._exports(str(tmp_path / "absent.so"), "cblas_sgemm")
+    assert ladder_run._said_of(str(tmp_path / "lib.so"), "cblas_sgemm") == said
+
+
+def test_what_can_not_be_loaded_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    text = tmp_path / "libtext.so"
+    text.write_text("no library")
+    measure = FakeMeasure()
+    with pytest.raises(nnbt.Unsupported, match=r"can't load .*libtext\.so \(.*\): type --try"):
+        climb(QUICK, library=str(text), measure=measure)
+    assert measure.calls == []
 
 
 def test_what_is_no_library_is_a_sentence(tmp_path: Path, one_run: Options) -> None:

@@ -134,23 +134,40 @@ def _check_library(options: Options, device: str, library: str) -> None:
             f"There is no file {library}: type --try with the path of an OpenBLAS, such as "
             "/usr/lib/x86_64-linux-gnu/libopenblas.so.0."
         )
-    if not _exports(library, _PRODUCTS[token]):
+    said = _said_of(library, _PRODUCTS[token])
+    if said == _LACKS:
         raise Unsupported(
             f"{library} has no {_PRODUCTS[token]}, which MLX calls (the OpenBLAS inside NumPy and "
             "SciPy is built with other names): type --try with a system's OpenBLAS, such as "
             "Debian's libopenblas0."
         )
+    if said.startswith(_UNLOADABLE):
+        raise Unsupported(
+            f"The system can't load {library} ({said.removeprefix(_UNLOADABLE)}): type --try with "
+            "the path of an OpenBLAS, such as /usr/lib/x86_64-linux-gnu/libopenblas.so.0."
+        )
 
 
-def _exports(library: str, symbol: str) -> bool:
-    """Whether the library has this function, asked in a process of its own.
+_LACKS, _UNLOADABLE = "lacks", "unloadable: "
+_LOAD = f"""
+import ctypes, sys
+try:
+    library = ctypes.CDLL(sys.argv[1])
+except OSError as error:
+    print("{_UNLOADABLE}" + str(error))
+else:
+    print("" if hasattr(library, sys.argv[2]) else "{_LACKS}")
+"""
 
-    True also where it can't be loaded: the process that preloads it says why.
+
+def _said_of(library: str, symbol: str) -> str:
+    """What a process of its own says of the library: `lacks`, `unloadable: ...` or nothing.
+
+    Nothing also where loading it ends that process: the one that preloads it tells.
     """
-    code = "import ctypes, sys; sys.exit(not hasattr(ctypes.CDLL(sys.argv[1]), sys.argv[2]))"
-    command = [sys.executable, "-c", code, str(Path(library).resolve()), symbol]
-    done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603  this Python
-    return done.returncode != 1 or bool(done.stderr)
+    command = [sys.executable, "-c", _LOAD, str(Path(library).resolve()), symbol]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  this Python
+    return (done.stdout.splitlines() or [""])[-1]
 
 
 def _tensor_float(options: Options, device: str) -> bool:
