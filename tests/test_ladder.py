@@ -347,6 +347,10 @@ HOLDS: dict[str, tuple[Facts, Facts]] = {
         facts(row=result(overhead_us=200.0)),
         facts(row=result(overhead_us=100.0)),
     ),
+    "ONE_BY_ONE": (
+        facts(row=result(slope_rate=0.9e9)),
+        facts(row=result(slope_rate=0.7e9)),
+    ),
     "ONE_THREAD_A_STREAM": (
         facts(row=result(params={"cpu_workers": 1})),
         facts(row=result(params={"cpu_workers": 2})),

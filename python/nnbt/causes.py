@@ -81,6 +81,13 @@ CAUSES: tuple[Cause, ...] = (
         loss_tests.launch_bound,
     ),
     Cause(
+        "ONE_BY_ONE",
+        ("library", *_MLX),
+        "one operation in an evaluation, so that the device is idle from one to the next",
+        "evaluate several operations at once: one mx.eval of many outputs",
+        loss_tests.one_by_one,
+    ),
+    Cause(
         "ONE_THREAD_A_STREAM",
         ("mlx",),
         "element-wise work of an MLX CPU stream has one thread",

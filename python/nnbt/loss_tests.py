@@ -115,6 +115,16 @@ def launch_bound(f: Facts) -> str | None:
     )
 
 
+def one_by_one(f: Facts) -> str | None:
+    row, above = f.rung.row, f.above.rate
+    if row is None or not row.slope_rate or not above or row.slope_rate < LARGE_LOSS * above:
+        return None
+    return (
+        "One operation an evaluation leaves the device idle in between: several in one run at "
+        f"{rate_text(row.slope_rate, f.ladder.unit)} (the slope at n = {row.case.n})."
+    )
+
+
 def one_thread(f: Facts) -> str | None:
     row = f.rung.row
     workers = int(row.case.params.get("cpu_workers", 0)) if row is not None else 0
