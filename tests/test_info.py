@@ -10,7 +10,7 @@ import pytest
 from nnbt import info
 from nnbt._native import Unsupported
 from nnbt.checks import CHECKS
-from nnbt.columns import COLUMNS
+from nnbt.columns import COLUMNS, TERMINAL_ONLY
 from nnbt.devices import DEVICES
 from nnbt.dtypes import DTYPES
 from nnbt.metrics import METRICS
@@ -19,7 +19,10 @@ from nnbt.plan import DATA
 NAMES = {
     "formulas": list(METRICS),
     "checks": [check.code for check in CHECKS],
-    "columns": [column.key for column in COLUMNS],
+    "columns": [
+        *(column.key for column in COLUMNS if column.key not in TERMINAL_ONLY),
+        *(f"  {column.header}  " for column in COLUMNS if column.rank is not None),
+    ],
     "dtypes": list(DTYPES),
     "devices": list(DEVICES),
     "data": list(DATA),

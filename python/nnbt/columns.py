@@ -67,7 +67,7 @@ def _param(name: str) -> Callable[[Result], Value]:
 
 def _data_shown(row: Result) -> Value:
     data = row.case.params.get("data")
-    return data if data not in (None, "normal", "uniform") else None
+    return data if data != "normal" else None
 
 
 def _verdict(row: Result) -> Value:
@@ -179,7 +179,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("graph_steps", "steps", "products in one evaluation", _param("graph_steps"), None),
     Column("cpu_workers", "workers", "MLX CPU streams", _param("cpu_workers"), None),
     Column("data", "data", "what the inputs held", _param("data"), None, text=True),
-    Column("data_shown", "data", "what the inputs held, if not random", _data_shown, 0, True),
+    Column("data_shown", "data", "what the inputs held, if not normal", _data_shown, 0, True),
     Column("n", "n", "requested size N of N x N matrices or images", lambda r: r.case.n or None),
     Column("threads", "threads", "pinned threads (engine native)", _threads, 0),
     Column("fits_in", "in", "what holds all arrays: a cache or memory", _fits_in, 1, text=True),
@@ -242,7 +242,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("reason", "reason", "why there is no number", lambda r: r.reason, None, text=True),
 )
 _ONE_DIGIT = {"interval_pct", "effective_bits", "overhead_us"}
-_TERMINAL_ONLY = {"dtype_shown", "data_shown", "op_shown"}
+TERMINAL_ONLY = {"dtype_shown", "data_shown", "op_shown"}
 
 
 def number(value: float) -> str:
@@ -298,7 +298,7 @@ def chosen(rows: Sequence[Result]) -> list[Column]:
 
 def csv_text(rows: Sequence[Result]) -> str:
     """All rows under one header; plain numbers, empty where there is none."""
-    columns = [column for column in COLUMNS if column.key not in _TERMINAL_ONLY]
+    columns = [column for column in COLUMNS if column.key not in TERMINAL_ONLY]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow([column.key for column in columns])

@@ -129,9 +129,16 @@ def _checks() -> str:
 
 
 def _columns() -> str:
-    from nnbt.columns import COLUMNS
+    from nnbt.columns import COLUMNS, TERMINAL_ONLY
 
-    return _lines((column.key, column.explain) for column in COLUMNS)
+    files = [column for column in COLUMNS if column.key not in TERMINAL_ONLY]
+    shown = {column.header: column for column in COLUMNS if column.rank is not None}
+    return (
+        "In CSV:\n"
+        + _lines((column.key, column.explain) for column in files)
+        + "\nOn a terminal, where a row has a value for it:\n"
+        + _lines((column.header, column.explain) for column in shown.values())
+    )
 
 
 def _dtypes() -> str:
