@@ -33,9 +33,12 @@ def main() -> None:
     for metric in options.metric or ["bandwidth", "flops", "flops_graph"]:
         for dtype in options.dtype or DTYPES:
             for n in options.sizes:
-                (row,) = nnbt.run(
-                    metric, options.device, dtype, [n], max_seconds=options.max_seconds
-                ).results
+                try:
+                    (row,) = nnbt.run(
+                        metric, options.device, dtype, [n], max_seconds=options.max_seconds
+                    ).results
+                except nnbt.Unsupported:
+                    continue  # the table has no such cell
                 if row.window_s is None or row.check_s is None:
                     print(f"{metric:12} {dtype:10} {n:6}  {row.status}: {row.reason}")
                     continue
