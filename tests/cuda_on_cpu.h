@@ -3,6 +3,7 @@
 // instruction's side.
 #pragma once
 
+#include <atomic>
 #include <barrier>
 #include <bit>
 #include <cmath>
@@ -54,6 +55,11 @@ template <class T>
 T __shfl_sync(uint32_t, T x, int lane) {
   return exchange(x)[lane];
 }
+
+// Counters of 1.785 GHz whose every reading is a millisecond after the one before.
+inline std::atomic<int64_t> cycles_read, times_read;
+inline int64_t clock64() { return ++cycles_read * 1'785'000; }
+inline uint64_t global_timer() { return static_cast<uint64_t>(++times_read) * 1'000'000; }
 
 inline uint4 __ldcs(const uint4* p) { return *p; }
 inline void __stcs(uint4* p, uint4 v) { *p = v; }

@@ -75,17 +75,29 @@ KERNELS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
+def chip_stamps(blocks: int, words: int) -> Any:
+    """What blocks write that start 1 us after one another and run for 10 ms at 1.785 GHz."""
+    start_ns = 10**9 + 1000 * np.arange(blocks, dtype=np.uint64)
+    stamps = np.empty((blocks, words), np.uint64)
+    for at, ns in ((0, start_ns), (2, start_ns + 10**7)):
+        stamps[:, at + 1] = ns
+        stamps[:, at] = 1785 * (ns // 1000)
+    return stamps
+
+
 class FakeGpu:
-    """Stands for mlx.core. `spoil` changes outputs, `run` makes them, `calls` are kept."""
+    """Stands for mlx.core. `spoil` changes results, `run` makes all outputs, `stamps` the clocks
+    of blocks; `calls` are kept."""
 
     def __init__(
         self,
         mx: Any,
         capability: tuple[int, int] | None = (9, 0),
         spoil: Callable[[Any], Any] = lambda output: output,
-        run: Callable[[dict[str, Any]], Any] | None = None,
+        run: Callable[[dict[str, Any]], list[Any]] | None = None,
+        stamps: Callable[[int, int], Any] = chip_stamps,
     ) -> None:
-        self._mx, self._spoil, self._run = mx, spoil, run
+        self._mx, self._spoil, self._run, self.stamps = mx, spoil, run, stamps
         self.calls: list[dict[str, Any]] = []
         self.gpu = mx.cpu
         self.cuda = SimpleNamespace(is_available=lambda: capability is not None)
@@ -107,8 +119,15 @@ class FakeGpu:
 
         def call(**options: Any) -> list[Any]:
             self.calls.append(options)
-            run = self._run or KERNELS[kind]
-            output = self._spoil(np.array(run({**options, "dtype": dtype})))
-            return [self._mx.array(output).astype(options["output_dtypes"][0])]
+            if self._run is not None:
+                outputs = self._run(options)
+            else:
+                outputs = [KERNELS[kind]({**options, "dtype": dtype})]
+                outputs += [self.stamps(*shape) for shape in options["output_shapes"][1:]]
+            outputs[0] = self._spoil(np.array(outputs[0]))
+            return [
+                self._mx.array(output).astype(as_type)
+                for output, as_type in zip(outputs, options["output_dtypes"], strict=True)
+            ]
 
         return call

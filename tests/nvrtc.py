@@ -83,6 +83,7 @@ def source(
         for name, dtype in zip(row.inputs, inputs, strict=True)
     ]
     arguments.append(f"    {_CUDA_TYPES[output]}* out")
+    arguments += ["    uint64_t* clocks"] * row.clocks
     constants = "".join(f"  constexpr int {name} = {value};\n" for name, value in template)
     return (
         f"{_WITH_HEADERS if headers else _WITHOUT_HEADERS}{row.source}"

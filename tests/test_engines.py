@@ -427,6 +427,71 @@ def test_a_kernel_is_wired_and_checked(row: Any, spoilt: bool) -> None:
     assert bool(answer.problem) is spoilt
 
 
+def after_a_run(gpu: FakeGpu, dtype: str, chain: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+    gpu.compile = lambda function: function
+    workload = kernel_steps.flops(
+        bench(Case("flops", "gpu", "kernel", dtype, 0, {"chain": chain}), gpu)
+    )
+    workload.step(1)()
+    assert workload.after is not None
+    return workload.after()
+
+
+@pytest.mark.usefixtures("small_gpu")
+@pytest.mark.parametrize(
+    ("dtype", "chain", "per_clock"),
+    [
+        ("bfloat16", "wgmma", 4096),
+        ("tfloat32", "wgmma_registers", 2048),
+        ("tfloat32", "mma_sync", 2048),
+        ("float32", "fma", 256),
+    ],
+)
+def test_a_kernel_counts_its_clock_and_the_peak_at_it(
+    dtype: str, chain: str, per_clock: int
+) -> None:
+    notes, details = after_a_run(FakeGpu(_mlx.core()), dtype, chain)
+    assert details["chip_clock_mhz"] == pytest.approx(1785)
+    assert details["clock_peak"] == {
+        "rate": pytest.approx(2 * per_clock * 1.785e9),
+        "source": f"2 SM x {per_clock:,} operations a clock x 1,785 MHz, counted on the chip",
+    }
+    (note,) = notes
+    assert note.startswith("chip clock 1,785 MHz by its own counter; the last launch did ")
+
+
+@pytest.mark.usefixtures("small_gpu")
+def test_the_share_of_the_peak_is_that_of_the_whole_launch() -> None:
+    # 2 SM of 4,096 operations a clock at 1.785 GHz for 10 ms, and a block that starts 1 us later.
+    row = KERNELS["wgmma-bfloat16-cuda"]
+    ops = gpu_kernels.build(row, FakeGpu(_mlx.core()), launches=1).work.ops
+    share = ops / (2 * 4096 * 1.785e9 * 10.001e-3)
+    (note,), _ = after_a_run(FakeGpu(_mlx.core()), "bfloat16", "wgmma")
+    assert f"did {share:.1%} of the peak" in note
+
+
+@pytest.mark.usefixtures("small_gpu")
+def test_a_chip_of_unknown_rate_has_a_clock_and_no_peak() -> None:
+    notes, details = after_a_run(FakeGpu(_mlx.core(), (12, 0)), "bfloat16", "mma_sync")
+    assert notes == ("chip clock 1,785 MHz by its own counter",)
+    assert details == {"chip_clock_mhz": pytest.approx(1785)}
+
+
+@pytest.mark.usefixtures("small_gpu")
+def test_a_clock_that_the_kernel_did_not_write_leaves_that_of_nvml() -> None:
+    silent = FakeGpu(_mlx.core(), stamps=lambda *shape: np.zeros(shape, np.uint64))
+    notes, details = after_a_run(silent, "bfloat16", "wgmma")
+    assert ("could not be read" in notes[0], details) == (True, {})
+
+
+@pytest.mark.usefixtures("small_gpu")
+def test_streams_count_no_clock() -> None:
+    case = Case("bandwidth", "gpu", "kernel", "float32", 256, {"op": "copy"})
+    workload = kernel_steps.bandwidth(bench(case, FakeGpu(_mlx.core())))
+    assert workload.after is not None
+    assert workload.after() == ((), {})
+
+
 @pytest.mark.usefixtures("small_gpu")
 def test_a_kernel_that_the_chip_lacks_says_so() -> None:
     mx = FakeGpu(_mlx.core(), (8, 0))
@@ -537,6 +602,8 @@ def test_a_gpu_runs_a_kernel_of_each_type_or_says_why_not(dtype: str) -> None:
     done = [row for row in run.results if row.status == "OK"]
     assert done or dtype in ("tfloat32", "bfloat16", "int8", "float8_e4m3")
     assert all(row.verdict != "INVALID" for row in done), [row.reasons for row in done]
+    if sys.platform != "darwin":
+        assert all(200 < row.details["chip_clock_mhz"] < 4000 for row in done)
 
 
 @pytest.mark.gpu

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,8 @@ from fake_gpu import FakeGpu
 from nnbt import _mlx, gpu_kernels
 from nnbt._native import Unsupported
 from nnbt.gpu_kernels import KERNELS, build
+from nnbt.kernels import text
+from nnbt.kernels.chip_clock import LEAST_NS, chip_clock
 from nnbt.kernels.instructions import has_tcgen05, successor_note
 from nnbt.operands import FORMATS, exact_operands, pack_words, uniform_bits
 
@@ -117,8 +120,8 @@ def test_matrix_work_is_instructions_times_their_operations(mx):
     def ops(key):
         return build(KERNELS[key], FakeGpu(mx), **small(key)).work.ops
 
-    # 2 blocks x 2 warpgroups x 8 iterations x 16 instructions of m64n256k16
-    assert ops("wgmma-bfloat16-cuda") == 2 * 2 * 8 * 16 * (2 * 64 * 256 * 16)
+    # 2 blocks x 2 warpgroups x 8 iterations x 64 instructions of m64n256k16
+    assert ops("wgmma-bfloat16-cuda") == 2 * 2 * 8 * 64 * (2 * 64 * 256 * 16)
     assert ops("wgmma-int8-cuda") == 2 * ops("wgmma-bfloat16-cuda")
     assert ops("wgmma_registers-tfloat32-cuda") == ops("wgmma-bfloat16-cuda") / 2
     # 2 blocks x 8 warps x 8 iterations x 4 passes x 32 instructions of m16n8k16
@@ -132,7 +135,7 @@ def test_arrays_are_rounded_down_to_whole_pieces(mx):
     gpu = FakeGpu(mx)
     build(KERNELS["copy-float32-cuda"], gpu, **params).step(1)()
     assert gpu.calls[0]["output_shapes"] == [(2**18,)]
-    assert gpu.calls[0]["grid"] == (2**20 // 16 // 4, 1, 1)  # a thread has four vectors
+    assert gpu.calls[0]["grid"] == (2**20 // 16, 1, 1)  # a thread has one vector
 
 
 @pytest.mark.parametrize(
@@ -174,7 +177,7 @@ def test_chips_after_hopper_say_which_instruction_multiplies(gpu_capability, wor
     ("key", "params", "sentence"),
     [
         ("copy-float32-cuda", {"typo": 1}, "no parameter typo"),
-        ("copy-float32-cuda", {"array_bytes": 100}, "moves at least 32768 bytes"),
+        ("copy-float32-cuda", {"array_bytes": 100}, "moves at least 4096 bytes"),
         ("wgmma-bfloat16-cuda", {"iterations": 10**6}, "stop being exact"),
         ("fma-float32-cuda", {"iterations": 10**6}, "ask for fewer iterations"),
         ("wgmma-int8-cuda", {"data": "normal"}, "use data='exact'"),
@@ -204,6 +207,84 @@ def test_clock_peak_of_the_data_sheet(monkeypatch):
     assert gpu_kernels.clock_peak("bfloat16", (8, 6), 1.83e9) is None
 
 
+# --- the chip's own clock ------------------------------------------------------------------------
+
+CLOCKS = [key for key, row in KERNELS.items() if row.clocks]
+
+
+def test_every_compute_kernel_of_cuda_counts_its_clock():
+    compute = [k for k, row in KERNELS.items() if (row.metric, row.language) == ("flops", "cuda")]
+    assert compute == CLOCKS
+
+
+def stamps(*blocks: tuple[int, int, int, int]) -> np.ndarray:
+    return np.array(blocks, np.uint64)
+
+
+def test_the_clock_is_the_median_of_the_blocks():
+    slow, middle, fast = ((5, 10, 5 + int(1e6 * ghz), 10**6 + 10) for ghz in (1.5, 1.7, 1.9))
+    found = chip_clock(stamps(fast, slow, middle))
+    assert found.hz == pytest.approx(1.7e9)
+    assert found.span_s == pytest.approx(1e-3)
+    later = (5, 10**6, 5 + 1_700_000, 2 * 10**6)
+    assert chip_clock(stamps(middle, later)).span_s == pytest.approx(2e-3 - 1e-8)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        (0, 0, 0, 0),
+        (5, 10, 0, 0),
+        (5, 10, 5 + 1_700_000, 10),
+        (5, 10, 5 + 1_700_000, 10 + LEAST_NS - 1),
+        (5 + 1_700_000, 10**6, 5, 10),
+    ],
+)
+def test_stamps_that_tell_no_clock(block):
+    right = (5, 10, 5 + 1_700_000, 10 + 10**6)
+    assert chip_clock(stamps(right)) is not None
+    assert chip_clock(stamps(right, block)) is None
+    assert chip_clock(stamps(block)) is None
+
+
+def test_no_blocks_tell_no_clock():
+    assert chip_clock(np.empty((0, 4), np.uint64)) is None
+
+
+@pytest.mark.parametrize("key", KERNELS)
+def test_a_clock_comes_with_the_run(key, mx):
+    built = build(KERNELS[key], FakeGpu(mx, capability(key)), **small(key))
+    assert built.clock_hz() is None  # nothing ran
+    built.step(2)()
+    assert built.clock_hz() == (pytest.approx(1.785e9) if key in CLOCKS else None)
+
+
+def test_the_clock_is_that_of_the_last_launch(mx):
+    launched = iter((1, 2, 3))
+    gpu = FakeGpu(mx, stamps=lambda *_: stamps((5, 10, 5 + next(launched) * 10**6, 10**6 + 10)))
+    built = build(KERNELS["fma-float32-cuda"], gpu, **{**small("fma-float32-cuda"), "launches": 3})
+    built.step(3)()
+    assert built.clock_hz() == pytest.approx(3e9)
+
+
+def test_compiled_launches_hand_over_both_outputs(mx):
+    # Operations that MLX can trace, unlike those of NumPy: all sums are zero.
+    gpu = FakeGpu(mx)
+    times = mx.array(np.array([5, 10, 5 + 1_700_000, 10 + 10**6], np.uint64))
+
+    def kernel(**options):
+        out, clocks = options["output_shapes"]
+        zero = mx.sum(options["inputs"][0] * 0)
+        return [mx.broadcast_to(zero, out), mx.broadcast_to(times, clocks)]
+
+    gpu.fast.cuda_kernel = lambda **_: kernel
+    params = {**small("fma-float32-cuda"), "compiled": True}
+    built = build(KERNELS["fma-float32-cuda"], gpu, **params)
+    built.step(2)()
+    assert "100.0% of the sums are off" in (built.check() or "")
+    assert built.clock_hz() == pytest.approx(1.7e9)
+
+
 # --- the CUDA sources themselves, on the CPU ----------------------------------------------------
 
 ON_CPU = {
@@ -223,7 +304,7 @@ ON_CPU = {
 
 def source_without_instructions(row) -> str:
     # The matrix instruction comes first, in a namespace block of its own; the CPU has another.
-    return row.source[row.source.index("// Tensor cores") :] if "mma" in row.name else row.source
+    return row.source[row.source.index(text("chip_clock.cu")) :] if row.clocks else row.source
 
 
 @pytest.mark.parametrize("key", ON_CPU)
@@ -238,6 +319,20 @@ def test_the_source_computes_what_the_check_expects(key, mx, tmp_path: Path):
     built = build(row, gpu, compiled=False, launches=1, **ON_CPU[key])
     built.step(1)()
     assert built.check() is None
+    assert built.clock_hz() == (pytest.approx(1.785e9) if row.clocks else None)
+
+
+@pytest.mark.parametrize("key", ["fma-float32-cuda", "mma_sync-bfloat16-cuda"])
+def test_a_block_that_does_not_write_its_clock_is_found(key, mx, tmp_path: Path):
+    row = KERNELS[key]
+    source = source_without_instructions(row)
+    silent = source.replace("if (threadIdx.x != 0)", "if (threadIdx.x != 0 || blockIdx.x == 1)")
+    assert silent != source
+    gpu = FakeGpu(mx, run=lambda options: cuda_on_cpu.run(row, silent, options, tmp_path))
+    built = build(row, gpu, compiled=False, launches=1, **ON_CPU[key])
+    built.step(1)()
+    assert built.check() is None
+    assert built.clock_hz() is None
 
 
 # --- operands -----------------------------------------------------------------------------------
@@ -303,17 +398,19 @@ def compiled(key: str, architecture: str, *, headers: bool = False, **template: 
     if row.metric == "bandwidth":
         inputs = ["uint32" if name == "seed" else "float32" for name in row.inputs]
         output = "uint32" if row.name in ("read", "bulk_read", "write") else "float32"
-        constants = {"UNROLL": 4, "CHUNKS": 0, "CACHE": 1}
         if row.name.startswith("bulk"):
             constants = {"PIECES": 2**17, "PIECE_BYTES": 2**14, "STAGES": 6}
+        else:
+            tuned = row.defaults
+            constants = {"UNROLL": tuned["unroll"], "CHUNKS": 0, "CACHE": tuned["cache"]}
     else:
         data = "float32" if row.name == "fma" else "uint32"
         inputs = ["int32" if name == "iterations" else data for name in row.inputs]
         output = "int32" if row.dtype == "int8" else "float32"
         constants = {"PASSES": row.defaults["passes"]}
     constants |= template
-    text = nvrtc.source(row, inputs, output, list(constants.items()), headers=headers)
-    return nvrtc.compile_source(text, architecture)
+    source = nvrtc.source(row, inputs, output, list(constants.items()), headers=headers)
+    return nvrtc.compile_source(source, architecture)
 
 
 def instructions(sass: str) -> list[str]:
@@ -373,7 +470,21 @@ def test_loop_has_the_matrix_instructions_that_are_counted(key, tmp_path: Path):
     body = loop(nvrtc.disassemble(compiled(key, architecture).cubin, tmp_path), opcode)
     passes = row.defaults["passes"]
     assert body.count(opcode) == passes * {"wgmma": 4, "mma_sync": 4 * 2 * 4}[row.name]
-    assert not [name for name in body if re.match(r"LD|ST|R2UR", name)]
+    assert not [name for name in body if re.match(r"LD|ST|R2UR|CS2R|S2", name)]
+
+
+@needs_nvrtc
+@needs_nvdisasm
+@pytest.mark.parametrize("key", CLOCKS)
+def test_clocks_are_read_right_before_and_after_the_loop(key, tmp_path: Path):
+    row = KERNELS[key]
+    architecture = "sm_89" if row.emulated else "sm_90a"
+    sass = nvrtc.disassemble(compiled(key, architecture).cubin, tmp_path)
+    opcode = OPCODES.get(row.name.removesuffix("_registers"), {}).get(row.dtype, "FFMA")
+    reads = re.findall(rf"SR_CLOCKLO|SR_GLOBALTIMERLO|{re.escape(opcode)} ", sass)
+    kinds = [kind for kind, _ in groupby(reads)]
+    assert kinds == ["SR_GLOBALTIMERLO", "SR_CLOCKLO", f"{opcode} ", *kinds[:2]]
+    assert len(reads) - reads.count(f"{opcode} ") == 4
 
 
 @needs_nvrtc
@@ -382,8 +493,8 @@ def test_loop_has_the_matrix_instructions_that_are_counted(key, tmp_path: Path):
 def test_operand_a_in_registers(dtype, tmp_path: Path):
     sass = nvrtc.disassemble(compiled(f"wgmma_registers-{dtype}-cuda", "sm_90a").cubin, tmp_path)
     opcode = OPCODES["wgmma"][dtype]
-    assert loop(sass, opcode).count(opcode) == 16
-    assert len(re.findall(rf"{re.escape(opcode)} R\d+, R\d+, gdesc", sass)) == 16
+    assert loop(sass, opcode).count(opcode) == 16 * 4
+    assert len(re.findall(rf"{re.escape(opcode)} R\d+, R\d+, gdesc", sass)) == 16 * 4
 
 
 @needs_nvrtc
@@ -398,7 +509,7 @@ def test_fma_loop_is_all_fma(architecture, tmp_path: Path):
 
 @needs_nvrtc
 @needs_nvdisasm
-@pytest.mark.parametrize("cache", [0, 1, 2])
+@pytest.mark.parametrize("cache", [0, 1, 2, 3])
 @pytest.mark.parametrize(
     ("name", "loads", "stores"),
     [("read", 8, 0), ("write", 0, 8), ("copy", 8, 8), ("add", 16, 8), ("triad", 16, 8)],
@@ -414,6 +525,9 @@ def test_streams_use_16_bytes_and_load_before_they_store(
     # `read` stores a sum and `write` loads a seed, both narrow.
     assert len(names) - len(wide) == (1 if name in ("read", "write") else 0)
     assert [op[:3] for op in wide] == ["LDG"] * loads + ["STG"] * stores
+    # EF (evict first) marks a streaming access.
+    streaming = {1: ("LDG", "STG"), 2: ("STG",), 3: ("STG",)}.get(cache, ())
+    assert all((".EF" in op) is (op[:3] in streaming) for op in wide)
 
 
 @needs_nvrtc

@@ -14,7 +14,7 @@ import nnbt
 from command import nnbt as command
 from fake_measure import FakeMeasure
 from fake_site import compile_library
-from nnbt import causes, gpu_kernels, ladder, ladder_run, library_steps
+from nnbt import causes, gpu_kernels, ladder, ladder_run, library_steps, loss_tests
 from nnbt.causes import CAUSES, explain_losses
 from nnbt.devices import DEVICES
 from nnbt.ladder import RUNGS, Ladder, Rung, best_of, clock_derived, published, rung_options
@@ -215,9 +215,36 @@ def gpu_row(**state: Any) -> Result:
 def test_the_clock_of_a_gpu_makes_a_peak() -> None:
     row = gpu_row(sm_clock_mhz=1500)
     found = clock_derived("flops", "bfloat16", run_of(row), row, lambda _, hz: hz * 1000)
-    assert (found.rate, found.by) == (1.5e12, "at 1,500 MHz under load")
+    assert (found.rate, found.by) == (1.5e12, "at 1,500 MHz under load by NVML")
     found = clock_derived("flops", "bfloat16", run_of(row), row, no_peak)
     assert (found.rate, "bfloat16 operations a clock" in found.reason) == (None, True)
+
+
+def test_the_clock_that_a_kernel_counted_comes_before_that_of_nvml() -> None:
+    row = gpu_row(sm_clock_mhz=1965)
+    row = replace(row, details={**row.details, "chip_clock_mhz": 1785.0})
+    found = clock_derived("flops", "bfloat16", run_of(row), row, lambda _, hz: hz * 1000)
+    assert (found.rate, found.by) == (1.785e12, "at 1,785 MHz under load by its own counter")
+
+
+def counted(chain: str, dtype: str, mhz: float, per_clock: int) -> Result:
+    """A row of engine kernel with the peak that its blocks counted."""
+    peak = {"rate": 132 * per_clock * mhz * 1e6, "source": f"132 SM x {per_clock} x {mhz:g} MHz"}
+    details = {
+        "gpu_state": {"sm_clock_mhz": 1811}, "chip_clock_mhz": mhz, "clock_peak": peak
+    }  # fmt: skip
+    row = result("kernel", 901e12, device="gpu", params={"chain": chain}, details=details)
+    return replace(row, case=replace(row.case, dtype=dtype))
+
+
+def test_the_peak_of_a_gpu_is_that_of_its_best_kernel() -> None:
+    # mma.sync does two thirds of wgmma's rate, and the clock is higher meanwhile.
+    wgmma, lighter = (
+        counted("wgmma", "bfloat16", 1650, 4096),
+        counted("mma", "bfloat16", 1900, 4096),
+    )
+    found = clock_derived("flops", "bfloat16", run_of(lighter, wgmma), wgmma, no_peak)
+    assert (found.rate, found.by) == (132 * 4096 * 1650e6, "132 SM x 4096 x 1650 MHz")
 
 
 @pytest.mark.parametrize(
@@ -405,6 +432,20 @@ def test_a_cause_holds_where_it_was_planted_and_nowhere_else(
     assert cause.test(planted)
     assert not cause.test(absent)
     assert planted.rung.kind.key in cause.rungs
+
+
+@pytest.mark.parametrize(
+    ("native", "words"),
+    [
+        (gpu_row(sm_clock_mhz=1200), "at 1,200 MHz under load by NVML, below"),
+        (
+            result("kernel", details={"gpu_state": {"sm_clock_mhz": 1200}, "chip_clock_mhz": 1100}),
+            "at 1,100 MHz under load by its own counter, below",
+        ),
+    ],
+)
+def test_a_low_clock_is_the_one_that_was_counted(native: Result, words: str) -> None:
+    assert words in (loss_tests.low_clock(facts("clock", "published", native=native, **GPU)) or "")
 
 
 def explained(found: Facts) -> list[tuple[str, str]]:
@@ -616,6 +657,25 @@ def test_float32_is_set_against_what_mlx_makes_of_it(
     found, _ = climb(replace(QUICK, device="gpu", tf32=tf32))
     assert [options.dtypes[0] for options in on_h200] == [above, above, "float32", "float32"]
     assert found.rungs[0].rate == pytest.approx(published_rate, rel=1e-3)
+
+
+@pytest.mark.parametrize(("tf32", "per_clock"), [("default", 2048), ("off", 256)])
+def test_float32_is_set_against_the_clock_counted_in_its_own_kernel(
+    tf32: str, per_clock: int, on_h200: list[Options], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordinary = ladder_run.execute
+    peaks = {"tfloat32": 2048, "float32": 256}
+
+    def execute(options: Options, **_: Any) -> Run:
+        if options.engines != ("kernel",):
+            return ordinary(options)
+        token = options.dtypes[0]
+        return Run(H200, [], "", [counted("wgmma", token, 1800, peaks[token])])
+
+    monkeypatch.setattr(ladder_run, "execute", execute)
+    found, _ = climb(replace(QUICK, device="gpu", tf32=tf32))
+    assert found.rungs[1].rate == pytest.approx(132 * per_clock * 1800e6)
+    assert on_h200
 
 
 def test_a_power_cap_explains_a_loss(

@@ -10,7 +10,10 @@ import ctypes
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from nnbt._native import Unsupported
+from nnbt.kernels.chip_clock import ChipClock, chip_clock
 from nnbt.kernels.compute import COMPUTE
 from nnbt.kernels.rows import Kernel, Launch, MlxArray, Work
 from nnbt.kernels.streams import STREAMS
@@ -40,12 +43,19 @@ class Built(NamedTuple):
 
     `step(k)` is a callable that makes k launches on separate inputs and outputs and waits for them;
     `work` is that of one launch; `check()` says what is wrong with the latest run's last output (of
-    a run of its own where none came before), or None.
+    a run of its own where none came before), or None. `chip_clock()` is the chip's own clock during
+    the latest run's last launch; None where the kernel has none, nothing ran, or it can't be told.
     """
 
     step: Callable[[int], Callable[[], None]]
     work: Work
     check: Callable[[], str | None]
+    chip_clock: Callable[[], ChipClock | None]
+
+    def clock_hz(self) -> float | None:
+        """The clock alone, in Hz: not NVML's, which under tensor load told 9 % more (H200)."""
+        clock = self.chip_clock()
+        return clock.hz if clock is not None else None
 
 
 def compute_capability(mx: ModuleType) -> tuple[int, int] | None:
@@ -151,10 +161,11 @@ def build(row: Kernel, mx: ModuleType, **params: object) -> Built:
     mx.eval(prepared.inputs)
     call, width = _caller(row, mx, prepared.launch), len(row.inputs)
 
-    latest: list[tuple[MlxArray, int]] = []
+    outputs_of_one = len(row.outputs(prepared.launch))
+    latest: list[tuple[list[MlxArray], int]] = []
 
     def launch_all(*arrays: MlxArray) -> list[MlxArray]:
-        return [call(arrays[i : i + width]) for i in range(0, len(arrays), width)]
+        return [out for i in range(0, len(arrays), width) for out in call(arrays[i : i + width])]
 
     def step(count: int) -> Callable[[], None]:
         if not 1 <= count <= len(prepared.inputs):
@@ -165,25 +176,30 @@ def build(row: Kernel, mx: ModuleType, **params: object) -> Built:
         def run() -> None:
             outputs = function(*flat)
             mx.eval(outputs)
-            latest[:] = [(outputs[-1], count - 1)]
+            latest[:] = [(outputs[-outputs_of_one:], count - 1)]
 
         return run
 
     def check() -> str | None:
         if not latest:
             step(1)()
-        return prepared.wrong(*latest[0])
+        outputs, index = latest[0]
+        return prepared.wrong(outputs[0], index)
 
-    return Built(step, prepared.work, check)
+    def clock() -> ChipClock | None:
+        return chip_clock(np.array(latest[0][0][1])) if row.clocks and latest else None
+
+    return Built(step, prepared.work, check, clock)
 
 
 def _caller(
     row: Kernel, mx: ModuleType, launch: Launch
-) -> Callable[[Sequence[MlxArray]], MlxArray]:
+) -> Callable[[Sequence[MlxArray]], list[MlxArray]]:
+    outputs = row.outputs(launch)
     options: dict[str, Any] = {
         "name": f"nnbt_{row.name}_{row.dtype}",
         "input_names": list(row.inputs),
-        "output_names": ["out"],
+        "output_names": [output.name for output in outputs],
         "source": row.body,
         "header": row.source,
     }
@@ -192,15 +208,16 @@ def _caller(
     else:
         kernel = mx.fast.cuda_kernel(**options, shared_memory=launch.shared_memory)
 
-    def call(inputs: Sequence[MlxArray]) -> MlxArray:
-        return kernel(
+    def call(inputs: Sequence[MlxArray]) -> list[MlxArray]:
+        arrays: list[MlxArray] = kernel(
             inputs=list(inputs),
             template=launch.template,
             grid=(launch.blocks * launch.threads, 1, 1),
             threadgroup=(launch.threads, 1, 1),
-            output_shapes=[launch.output_shape],
-            output_dtypes=[getattr(mx, launch.output_dtype)],
+            output_shapes=[output.shape for output in outputs],
+            output_dtypes=[getattr(mx, output.dtype) for output in outputs],
             stream=mx.gpu,
-        )[0]
+        )
+        return arrays
 
     return call

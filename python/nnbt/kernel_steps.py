@@ -15,7 +15,7 @@ from nnbt.workload import Workload, self_checked
 
 if TYPE_CHECKING:
     from nnbt.bench import Bench
-    from nnbt.gpu_kernels import Kernel
+    from nnbt.gpu_kernels import Built, Kernel
     from nnbt.plan import Options
     from nnbt.result import Case
 
@@ -65,6 +65,29 @@ def flops_cases(case: Case, options: Options) -> list[Case]:
     ]
 
 
+def _chip_clock(
+    built: Built, row: Kernel, capability: tuple[int, int]
+) -> tuple[str, dict[str, object]]:
+    """The clock that the blocks of the last launch counted, with the peak that it makes."""
+    clock = built.chip_clock()
+    if clock is None:
+        return "the chip's own clock could not be read: NVML's stands for it", {}
+    mhz = clock.hz * 1e-6
+    note = f"chip clock {mhz:,.0f} MHz by its own counter"
+    details: dict[str, object] = {"chip_clock_mhz": mhz}
+    peak = gpu_kernels.clock_peak(row.dtype, capability, clock.hz)
+    if peak is None:
+        return note, details
+    units, per_clock = gpu_kernels.multiprocessors(), gpu_kernels.OPS_PER_CLOCK[capability]
+    source = (
+        f"{units} SM x {per_clock[row.dtype]:,} operations a clock x {mhz:,.0f} MHz, counted on "
+        "the chip"
+    )
+    details["clock_peak"] = {"rate": peak, "source": source}
+    share = built.work.ops / clock.span_s / peak
+    return f"{note}; the last launch did {share:.1%} of the peak at it", details
+
+
 def _workload(bench: Bench, row: Kernel, launches: int, **params: object) -> Workload:
     try:
         built = gpu_kernels.build(row, bench.mx, launches=launches, **params)
@@ -83,6 +106,13 @@ def _workload(bench: Bench, row: Kernel, launches: int, **params: object) -> Wor
         details = {"no_ceiling": note} if has_tcgen05(capability) else {}
     if row.metric == "bandwidth":
         sizes["io_bytes"] = units * work
+
+    def after() -> tuple[tuple[str, ...], dict[str, object]]:
+        if not row.clocks or capability is None:
+            return (), details
+        note, clock = _chip_clock(built, row, capability)
+        return (note,), {**details, **clock}
+
     return Workload(
         step=built.step,
         units=units,
@@ -92,7 +122,7 @@ def _workload(bench: Bench, row: Kernel, launches: int, **params: object) -> Wor
         unit_name="launch",
         sizes=sizes,
         notes=tuple(notes),
-        after=lambda: ((), details),
+        after=after,
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nnbt.columns import rate_text
-from nnbt.ladder import Ladder, Rung, gpu_clock_hz
+from nnbt.ladder import Ladder, Rung, gpu_clock
 
 if TYPE_CHECKING:
     from nnbt.shared_cores import SharedCores
@@ -185,10 +185,13 @@ def throttled(f: Facts) -> str | None:
 
 
 def low_clock(f: Facts) -> str | None:
-    clock_hz = gpu_clock_hz(f.ladder.row("native"))
-    if clock_hz is None:
+    clock = gpu_clock(f.ladder.row("native"))
+    if clock is None:
         return None
-    return f"The GPU ran at {clock_hz * 1e-6:,.0f} MHz under load, below the published clock."
+    return (
+        f"The GPU ran at {clock.hz * 1e-6:,.0f} MHz under load by {clock.by}, below the published "
+        "clock."
+    )
 
 
 def few_cores(f: Facts) -> str | None:

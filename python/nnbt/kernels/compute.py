@@ -193,32 +193,32 @@ def _wgmma(dtype: str, *, a_in_registers: bool) -> Kernel:
     operand = "RegisterOperand" if a_in_registers else "SharedOperand"
     body = (
         f"nnbt::wgmma_passes<{row.cuda_accumulator}, nnbt::{operand}, {WARPGROUPS}, PASSES>"
-        "(a, b, iterations, out);"
+        "(a, b, iterations, out, clocks);"
     )
     return Kernel(
         "wgmma_registers" if a_in_registers else "wgmma", "flops", dtype, "cuda",
-        wgmma(row, a_in_registers=a_in_registers) + text("wgmma.cu"), body,
+        wgmma(row, a_in_registers=a_in_registers) + text("chip_clock.cu", "wgmma.cu"), body,
         ("a", "b", "iterations"), prepare_matrix,
         {
             # Ten milliseconds, so that filling shared memory and storing sums don't count.
-            "iterations": 2048 if dtype == "float8_e4m3" else 4096,
-            "passes": 4,
+            "iterations": 512 if dtype == "float8_e4m3" else 1024,
+            "passes": 16,
             "data": "exact",
             "blocks_per_multiprocessor": 1,
         },
-        minimum=(9, 0), maximum=(9, 0),
+        minimum=(9, 0), maximum=(9, 0), clocks=True,
     )  # fmt: skip
 
 
 def _mma_sync(dtype: str) -> Kernel:
     row = MATRIX_INSTRUCTIONS[dtype]
-    body = f"nnbt::mma_sync_passes<{row.cuda_accumulator}, PASSES>(a, b, iterations, out);"
+    body = f"nnbt::mma_sync_passes<{row.cuda_accumulator}, PASSES>(a, b, iterations, out, clocks);"
     return Kernel(
-        "mma_sync", "flops", dtype, "cuda", mma_sync(row) + text("mma_sync.cu"), body,
-        ("a", "b", "iterations"), prepare_matrix,
+        "mma_sync", "flops", dtype, "cuda", mma_sync(row) + text("chip_clock.cu", "mma_sync.cu"),
+        body, ("a", "b", "iterations"), prepare_matrix,
         {"iterations": 1024, "passes": 4, "data": "exact", "blocks_per_multiprocessor": 2},
         minimum=(8, 9) if dtype == "float8_e4m3" else (8, 0),
-        emulated=(9, 10) if dtype == "float8_e4m3" else (),
+        emulated=(9, 10) if dtype == "float8_e4m3" else (), clocks=True,
     )  # fmt: skip
 
 
@@ -252,9 +252,9 @@ _SIMDGROUP = {"iterations": 1024, "passes": 4, "data": "exact", "blocks": 1024}
 
 COMPUTE = (
     Kernel(
-        "fma", "flops", "float32", "cuda", text("fma.cu"),
-        "nnbt::fma_passes<PASSES>(p, q, r, iterations, out);",
-        ("p", "q", "r", "iterations"), prepare_fma, _FMA, minimum=(8, 0),
+        "fma", "flops", "float32", "cuda", text("chip_clock.cu", "fma.cu"),
+        "nnbt::fma_passes<PASSES>(p, q, r, iterations, out, clocks);",
+        ("p", "q", "r", "iterations"), prepare_fma, _FMA, minimum=(8, 0), clocks=True,
     ),
     *(_wgmma(dtype, a_in_registers=False) for dtype in MATRIX_INSTRUCTIONS),
     *(_wgmma(dtype, a_in_registers=True) for dtype in MATRIX_INSTRUCTIONS),

@@ -7,7 +7,7 @@ namespace nnbt {
 template <int PASSES>
 __device__ __forceinline__ void fma_passes(const float* p_all, const float* q_all,
                                            const float* r_all, const int32_t* iterations,
-                                           float* out) {
+                                           float* out, uint64_t* clocks) {
   float p[4], q[4], r[4], acc[16] = {};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -16,6 +16,7 @@ __device__ __forceinline__ void fma_passes(const float* p_all, const float* q_al
     r[i] = r_all[threadIdx.x * 4 + i];
   }
   const int n = *iterations;
+  stamp<kStart>(clocks);
 #pragma unroll 1
   for (int iteration = 0; iteration < n; ++iteration) {
 #pragma unroll
@@ -26,6 +27,7 @@ __device__ __forceinline__ void fma_passes(const float* p_all, const float* q_al
       for (int k = 0; k < 16; ++k) acc[k] = fmaf(-p[k / 4], r[k % 4], acc[k]);
     }
   }
+  stamp<kEnd>(clocks);
   float* mine = out + (static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x) * 16;
 #pragma unroll
   for (int k = 0; k < 16; ++k) mine[k] = acc[k];

@@ -7,7 +7,8 @@ namespace nnbt {
 // of it: word (lane % 4) and, 16 bytes on, word (lane % 4) + 4.
 template <class Accumulator, int PASSES>
 __device__ __forceinline__ void mma_sync_passes(const uint32_t* a, const uint32_t* b,
-                                                const int32_t* iterations, Accumulator* out) {
+                                                const int32_t* iterations, Accumulator* out,
+                                                uint64_t* clocks) {
   constexpr int kRowTiles = 2, kColumnTiles = 4, kSlices = 4, kWords = 32;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int group = lane / 4, word = lane % 4;
@@ -33,6 +34,7 @@ __device__ __forceinline__ void mma_sync_passes(const uint32_t* a, const uint32_
   }
   Accumulator d[kRowTiles][kColumnTiles][4] = {};
   const int n = *iterations;
+  stamp<kStart>(clocks);
 #pragma unroll 1
   for (int iteration = 0; iteration < n; ++iteration) {
 #pragma unroll
@@ -47,6 +49,7 @@ __device__ __forceinline__ void mma_sync_passes(const uint32_t* a, const uint32_
       }
     }
   }
+  stamp<kEnd>(clocks);
   out += (static_cast<size_t>(blockIdx.x) * (blockDim.x / 32) + warp) * 32 * 32;
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i) {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nnbt.kernels.chip_clock import WORDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import ModuleType
@@ -17,6 +19,14 @@ class Work(NamedTuple):
 
     ops: float
     bytes: float
+
+
+class Output(NamedTuple):
+    """An array that a launch writes, by its name in the body."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
 
 
 class Launch(NamedTuple):
@@ -60,8 +70,15 @@ class Kernel:
     maximum: tuple[int, int] | None = None
     emulated: tuple[int, ...] = ()
     """Major compute capabilities where the compiler builds the instruction out of others."""
+    clocks: bool = False
+    """Whether each block writes the chip's own clock to a second output (see chip_clock.cu)."""
 
     @property
     def key(self) -> str:
         """Unique in KERNELS."""
         return f"{self.name}-{self.dtype}-{self.language}"
+
+    def outputs(self, launch: Launch) -> list[Output]:
+        """What a launch writes: its result, then the stamps of its blocks where it has any."""
+        out = Output("out", launch.output_shape, launch.output_dtype)
+        return [out, *([Output("clocks", (launch.blocks, WORDS), "uint64")] if self.clocks else [])]

@@ -3,7 +3,7 @@
 // UNROLL) 16-byte loads in flight.
 namespace nnbt {
 
-enum Cache { kDefault = 0, kStreaming = 1, kNoAllocate = 2 };
+enum Cache { kDefault = 0, kStreaming = 1, kNoAllocate = 2, kStreamingStores = 3 };
 
 // Never ld.global.nc: free of aliasing, ptxas moves half of such loads behind the first stores, and
 // half as many are in flight.

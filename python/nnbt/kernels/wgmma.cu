@@ -55,13 +55,15 @@ struct RegisterOperand {
 // waits, the other's instructions keep the tensor cores busy.
 template <class Accumulator, class OperandA, int WARPGROUPS, int PASSES>
 __device__ __forceinline__ void wgmma_passes(const uint32_t* a, const uint32_t* b,
-                                             const int32_t* iterations, Accumulator* out) {
+                                             const int32_t* iterations, Accumulator* out,
+                                             uint64_t* clocks) {
   __shared__ __align__(128) uint32_t tile_a[WARPGROUPS * kRows * kWords];
   __shared__ __align__(128) uint32_t tile_b[kColumns * kWords];
   // Equal in all lanes, and the shuffle tells the compiler: descriptors stay in uniform registers.
   const int warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
   load_tile(tile_a, a, WARPGROUPS * kRows, threadIdx.x, blockDim.x);
   load_tile(tile_b, b, kColumns, threadIdx.x, blockDim.x);
+  stamp<kStart>(clocks);
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   __syncthreads();
   const OperandA operand_a(tile_a + warpgroup * kRows * kWords, a + warpgroup * kRows * kWords);
@@ -79,6 +81,7 @@ __device__ __forceinline__ void wgmma_passes(const uint32_t* a, const uint32_t* 
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
   }
   keep_in_registers(d);
+  stamp<kEnd>(clocks);
   const int lane = threadIdx.x % 32, row = (threadIdx.x / 32 % 4) * 16 + lane / 4;
   out += (static_cast<size_t>(blockIdx.x) * WARPGROUPS + warpgroup) * kRows * kColumns;
 #pragma unroll

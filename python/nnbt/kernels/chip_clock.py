@@ -1,0 +1,34 @@
+"""The chip's own clock, out of what the blocks of chip_clock.cu wrote."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+WORDS = 4
+"""Of a block: cycles and nanoseconds at its start, cycles and nanoseconds at its end."""
+LEAST_NS = 100_000
+"""Of each block: the nanosecond counter of some chips moves in steps of 1 us, 1 % of this."""
+
+
+class ChipClock(NamedTuple):
+    """Clock in Hz, and the seconds from the first block's start to the last one's end."""
+
+    hz: float
+    span_s: float
+
+
+def chip_clock(stamps: NDArray[np.uint64]) -> ChipClock | None:
+    """The median over blocks of cycles a second; `stamps` are (blocks, WORDS).
+
+    None where a block wrote nothing, or ran too briefly to tell.
+    """
+    cycles, ns = (stamps[:, 2 + i].astype(np.int64) - stamps[:, i].astype(np.int64) for i in (0, 1))
+    if not stamps.size or not stamps.all() or cycles.min() <= 0 or ns.min() < LEAST_NS:
+        return None
+    span_ns = int(stamps[:, 3].max()) - int(stamps[:, 1].min())
+    return ChipClock(float(np.median(cycles / (ns * 1e-9))), span_ns * 1e-9)
