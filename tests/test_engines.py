@@ -457,17 +457,32 @@ def test_a_kernel_counts_its_clock_and_the_peak_at_it(
         "source": f"2 SM x {per_clock:,} operations a clock x 1,785 MHz, counted on the chip",
     }
     (note,) = notes
-    assert note.startswith("chip clock 1,785 MHz by its own counter; the last launch did ")
+    assert note.startswith("chip clock 1,785 MHz by its own counter; the last run did ")
 
 
 @pytest.mark.usefixtures("small_gpu")
-def test_the_share_of_the_peak_is_that_of_the_whole_launch() -> None:
+def test_the_share_of_the_peak_is_that_of_the_whole_run() -> None:
     # 2 SM of 4,096 operations a clock at 1.785 GHz for 10 ms, and a block that starts 1 us later.
     row = KERNELS["wgmma-bfloat16-cuda"]
     ops = gpu_kernels.build(row, FakeGpu(_mlx.core()), launches=1).work.ops
     share = ops / (2 * 4096 * 1.785e9 * 10.001e-3)
     (note,), _ = after_a_run(FakeGpu(_mlx.core()), "bfloat16", "wgmma")
     assert f"did {share:.1%} of the peak" in note
+
+
+@pytest.mark.usefixtures("small_gpu")
+def test_the_clock_is_that_of_the_timed_runs_not_of_the_slope() -> None:
+    gpu = FakeGpu(_mlx.core())
+    gpu.compile = lambda function: function
+    workload = kernel_steps.flops(
+        bench(Case("flops", "gpu", "kernel", "bfloat16", 0, {"chain": "wgmma"}), gpu)
+    )
+    workload.step(workload.units)()
+    workload.check()
+    gpu.stamps = lambda *_: np.array([[5, 10, 5 + 10**6, 10 + 10**6]], np.uint64)
+    workload.step(1)()
+    assert workload.after is not None
+    assert workload.after()[1]["chip_clock_mhz"] == pytest.approx(1785)
 
 
 @pytest.mark.usefixtures("small_gpu")

@@ -44,7 +44,7 @@ class Built(NamedTuple):
     `step(k)` is a callable that makes k launches on separate inputs and outputs and waits for them;
     `work` is that of one launch; `check()` says what is wrong with the latest run's last output (of
     a run of its own where none came before), or None. `chip_clock()` is the chip's own clock during
-    the latest run's last launch; None where the kernel has none, nothing ran, or it can't be told.
+    the latest run; None where the kernel has none, nothing ran, or it can't be told.
     """
 
     step: Callable[[int], Callable[[], None]]
@@ -162,7 +162,8 @@ def build(row: Kernel, mx: ModuleType, **params: object) -> Built:
     call, width = _caller(row, mx, prepared.launch), len(row.inputs)
 
     outputs_of_one = len(row.outputs(prepared.launch))
-    latest: list[tuple[list[MlxArray], int]] = []
+    latest: list[tuple[MlxArray, int]] = []
+    stamps: list[MlxArray] = []
 
     def launch_all(*arrays: MlxArray) -> list[MlxArray]:
         return [out for i in range(0, len(arrays), width) for out in call(arrays[i : i + width])]
@@ -176,18 +177,18 @@ def build(row: Kernel, mx: ModuleType, **params: object) -> Built:
         def run() -> None:
             outputs = function(*flat)
             mx.eval(outputs)
-            latest[:] = [(outputs[-outputs_of_one:], count - 1)]
+            latest[:] = [(outputs[-outputs_of_one], count - 1)]
+            stamps[:] = outputs[1::outputs_of_one] if row.clocks else ()
 
         return run
 
     def check() -> str | None:
         if not latest:
             step(1)()
-        outputs, index = latest[0]
-        return prepared.wrong(outputs[0], index)
+        return prepared.wrong(*latest[0])
 
     def clock() -> ChipClock | None:
-        return chip_clock(np.array(latest[0][0][1])) if row.clocks and latest else None
+        return chip_clock([np.array(launch) for launch in stamps])
 
     return Built(step, prepared.work, check, clock)
 

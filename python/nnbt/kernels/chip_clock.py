@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 WORDS = 4
@@ -16,19 +18,21 @@ LEAST_NS = 100_000
 
 
 class ChipClock(NamedTuple):
-    """Clock in Hz, and the seconds from the first block's start to the last one's end."""
+    """Clock in Hz, seconds from the first block's start to the last one's end, and launches."""
 
     hz: float
     span_s: float
+    launches: int
 
 
-def chip_clock(stamps: NDArray[np.uint64]) -> ChipClock | None:
-    """The median over blocks of cycles a second; `stamps` are (blocks, WORDS).
+def chip_clock(launches: Sequence[NDArray[np.uint64]]) -> ChipClock | None:
+    """The median over blocks of cycles a second; each launch left stamps of (blocks, WORDS).
 
     None where a block wrote nothing, or ran too briefly to tell.
     """
+    stamps = np.concatenate([np.empty((0, WORDS), np.uint64), *launches])
     cycles, ns = (stamps[:, 2 + i].astype(np.int64) - stamps[:, i].astype(np.int64) for i in (0, 1))
     if not stamps.size or not stamps.all() or cycles.min() <= 0 or ns.min() < LEAST_NS:
         return None
     span_ns = int(stamps[:, 3].max()) - int(stamps[:, 1].min())
-    return ChipClock(float(np.median(cycles / (ns * 1e-9))), span_ns * 1e-9)
+    return ChipClock(float(np.median(cycles / (ns * 1e-9))), span_ns * 1e-9, len(launches))
