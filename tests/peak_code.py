@@ -80,13 +80,17 @@ def check_chain(code: list[Instruction], patterns: list[str], instructions: int)
     assert len(chain) <= instructions + LOOP_CONTROL
 
 
-def check_streaming(code: list[Instruction]) -> None:
-    """SME's registers are touched in streaming mode alone, which is left where it was entered.
+def check_sme(code: list[Instruction]) -> None:
+    """All tiles are used, and SME's registers in streaming mode alone, which is left with ZA off.
 
     Apple's processors have no z and p registers outside of it, and a compiler's v and d registers
-    are lost in it.
+    are lost in it. One tile for all products would have the right sum at a rate of the latency.
     """
     function = function_at_start(code)
+    products = [i for i in function if fnmatchcase(i.mnemonic, "*mopa")]
+    tiles = {i.operands.split(",")[0] for i in products}
+    assert tiles == {f"za{n}.d" for n in range(8)} or tiles == {f"za{n}.s" for n in range(4)}
+    assert all(i.operands == "" for i in function if i.mnemonic in ("smstart", "smstop"))
     names = [instruction.mnemonic for instruction in function]
     assert (names.count("smstart"), names.count("smstop")) == (1, 1)
     start, stop = names.index("smstart"), names.index("smstop")

@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 from nnbt import _native
-from peak_code import check_chain, check_streaming, disassemble, parse
+from peak_code import check_chain, check_sme, disassemble, parse
 
 needs_objdump = pytest.mark.skipif(
     shutil.which("objdump") is None, reason="needs objdump (package binutils)"
@@ -24,7 +24,7 @@ def test_inner_loop_is_exactly_the_claimed_instructions(chain):
     code = disassemble(_native.__file__, chain.code_offset)
     check_chain(code, chain.instruction.split("+"), chain.instructions)
     if chain.isa.startswith("SME"):
-        check_streaming(code)
+        check_sme(code)
 
 
 GOOD = """
@@ -69,18 +69,20 @@ SME = """
     100c:\tzero\t{za}
     1010:\tfmopa\tza0.s, p0/m, p0/m, z0.s, z2.s
     1014:\tfmopa\tza1.s, p0/m, p0/m, z1.s, z2.s
-    1018:\tsubs\tx0, x0, #0x1
-    101c:\tb.ne\t1010 <run_outer_products+0x10>  // b.any
-    1020:\tstr\tza[w12, 0], [x2]
-    1024:\tsmstop
-    1028:\tmovi\td0, #0x0
-    102c:\tret
+    1018:\tfmopa\tza2.s, p0/m, p0/m, z0.s, z3.s
+    101c:\tfmopa\tza3.s, p0/m, p0/m, z1.s, z3.s
+    1020:\tsubs\tx0, x0, #0x1
+    1024:\tb.ne\t1010 <run_outer_products+0x10>  // b.any
+    1028:\tstr\tza[w12, 0], [x2]
+    102c:\tsmstop
+    1030:\tmovi\td0, #0x0
+    1034:\tret
 """
 
 
 def test_the_check_accepts_a_chain_of_arm64():
-    check_chain(parse(SME), ["fmopa"], 2)
-    check_streaming(parse(SME))
+    check_chain(parse(SME), ["fmopa"], 4)
+    check_sme(parse(SME))
 
 
 @pytest.mark.parametrize(
@@ -89,13 +91,13 @@ def test_the_check_accepts_a_chain_of_arm64():
         ("fmopa\tza1.s, p0/m, p0/m, z1.s, z2.s", "nop"),  # one tile less
         ("fmopa\tza1.s, p0/m, p0/m", "bfmopa\tza1.s, p0/m, p0/m"),  # another dtype
         ("subs\tx0, x0, #0x1", "ldr\tx0, [sp]"),  # the count in memory
-        ("1010 <run_outer_products+0x10>", "1018 <run_outer_products+0x18>"),  # loop around nothing
+        ("1010 <run_outer_products+0x10>", "1020 <run_outer_products+0x20>"),  # loop around nothing
     ],
 )
 def test_the_check_finds_planted_faults_of_arm64(before, after):
     assert before in SME
     with pytest.raises(AssertionError):
-        check_chain(parse(SME.replace(before, after)), ["fmopa"], 2)
+        check_chain(parse(SME.replace(before, after)), ["fmopa"], 4)
 
 
 @pytest.mark.parametrize(
@@ -103,11 +105,13 @@ def test_the_check_finds_planted_faults_of_arm64(before, after):
     [
         ("smstart", "nop"),
         ("smstop", "nop"),
-        ("subs\tx0", "fmov\td0, x0\n    1019:\tsubs\tx0"),  # a register that streaming mode takes
+        ("smstop", "smstop\tsm"),  # ZA stays on
+        ("za3.s", "za2.s"),  # a tile that has to wait for itself
+        ("subs\tx0", "fmov\td0, x0\n    1021:\tsubs\tx0"),  # a register that streaming mode takes
         ("movi\td0, #0x0", "mov\tz0.s, #0"),  # a register that is only there in it
     ],
 )
-def test_the_check_finds_registers_of_the_other_mode(before, after):
+def test_the_check_finds_faults_that_sums_can_not_tell(before, after):
     assert before in SME
     with pytest.raises(AssertionError):
-        check_streaming(parse(SME.replace(before, after)))
+        check_sme(parse(SME.replace(before, after)))
