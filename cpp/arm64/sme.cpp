@@ -11,7 +11,7 @@
 namespace nnbt {
 namespace {
 
-constexpr int kLargestVectorBytes = 256;
+constexpr std::size_t kLargestVectorBytes = 256;
 constexpr int kBlock = 8;    // instructions, a multiple of kTiles
 constexpr int kRepeats = 4;  // of the block in an iteration, to make the loop's own count cheap
 
@@ -21,9 +21,9 @@ struct OuterProduct : SmallIntegers {
   using Element = ElementType;
   using Sum = SumType;
   static constexpr int kElements = 16 / static_cast<int>(sizeof(Element));
-  static constexpr int kDepth = static_cast<int>(sizeof(Sum) / sizeof(Element));
   static constexpr int kTiles = static_cast<int>(sizeof(Sum));
-  static constexpr int kRows = kElements / kDepth;
+  static constexpr int kRows = 16 / static_cast<int>(sizeof(Sum));
+  static constexpr int kDepth = kElements / kRows;
   static constexpr int kOperations = 2 * kRows * kRows * kDepth;
   static_assert(kBlock % kTiles == 0);
 
@@ -83,20 +83,28 @@ template <class Isa, int i>
 constexpr std::int64_t kOuterProduct =
     Isa::kOpcode | (2 + b_of(i)) << 16 | a_of(i) << 5 | i % Isa::kTiles;
 
+template <class Isa>
+struct Operands {
+  alignas(16) typename Isa::Element a[2][Isa::kElements];
+  alignas(16) typename Isa::Element b[2][Isa::kElements];
+
+  Operands() {
+    for (int which = 0; which < 2; ++which) {
+      for (int j = 0; j < Isa::kElements; ++j) {
+        a[which][j] = Isa::encode(Isa::a(which, j));
+        b[which][j] = Isa::encode(Isa::b(which, j));
+      }
+    }
+  }
+};
+
 // Streaming mode takes the vector registers away from the code around, and may trap what a compiler
 // makes of harmless floating-point code: between smstart and smstop there is this one block alone.
 // ZA is off before (no caller has lazily saved state in it) and off after.
 template <class Isa>
 double run_outer_products(std::int64_t iterations) {
-  using Element = typename Isa::Element;
   using Sum = typename Isa::Sum;
-  alignas(16) Element values[4][Isa::kElements];
-  for (int which = 0; which < 2; ++which) {
-    for (int j = 0; j < Isa::kElements; ++j) {
-      values[which][j] = Isa::encode(Isa::a(which, j));
-      values[2 + which][j] = Isa::encode(Isa::b(which, j));
-    }
-  }
+  const Operands<Isa> operands;
   alignas(64) Sum za[kLargestVectorBytes * kLargestVectorBytes / sizeof(Sum)];
   Sum* row = za;
   std::int64_t vector_bytes = 0;
@@ -104,10 +112,10 @@ double run_outer_products(std::int64_t iterations) {
       ".arch_extension sme\n\t"
       "smstart\n\t"
       "ptrue p0.b\n\t"
-      "ld1rqb {z0.b}, p0/z, [%[values]]\n\t"
-      "ld1rqb {z1.b}, p0/z, [%[values], #16]\n\t"
-      "ld1rqb {z2.b}, p0/z, [%[values], #32]\n\t"
-      "ld1rqb {z3.b}, p0/z, [%[values], #48]\n\t"
+      "ld1rqb {z0.b}, p0/z, [%[a]]\n\t"
+      "ld1rqb {z1.b}, p0/z, [%[a], #16]\n\t"
+      "ld1rqb {z2.b}, p0/z, [%[b]]\n\t"
+      "ld1rqb {z3.b}, p0/z, [%[b], #16]\n\t"
       "zero {za}\n"
       "1:\n\t"
       ".rept %c[repeats]\n\t"
@@ -125,11 +133,11 @@ double run_outer_products(std::int64_t iterations) {
       "b.ne 2b\n\t"
       "smstop"
       : [iterations] "+r"(iterations), [row] "+r"(row), [bytes] "=&r"(vector_bytes)
-      : [values] "r"(values), [repeats] "i"(kRepeats), [i0] "i"(kOuterProduct<Isa, 0>),
-        [i1] "i"(kOuterProduct<Isa, 1>), [i2] "i"(kOuterProduct<Isa, 2>),
-        [i3] "i"(kOuterProduct<Isa, 3>), [i4] "i"(kOuterProduct<Isa, 4>),
-        [i5] "i"(kOuterProduct<Isa, 5>), [i6] "i"(kOuterProduct<Isa, 6>),
-        [i7] "i"(kOuterProduct<Isa, 7>)
+      : [a] "r"(operands.a), [b] "r"(operands.b), [repeats] "i"(kRepeats),
+        [i0] "i"(kOuterProduct<Isa, 0>), [i1] "i"(kOuterProduct<Isa, 1>),
+        [i2] "i"(kOuterProduct<Isa, 2>), [i3] "i"(kOuterProduct<Isa, 3>),
+        [i4] "i"(kOuterProduct<Isa, 4>), [i5] "i"(kOuterProduct<Isa, 5>),
+        [i6] "i"(kOuterProduct<Isa, 6>), [i7] "i"(kOuterProduct<Isa, 7>)
       : "cc", "memory", "x12", "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10",
         "p11", "p12", "p13", "p14", "p15", "z0", "z1", "z2", "z3", "z4", "z5", "z6", "z7", "z8",
         "z9", "z10", "z11", "z12", "z13", "z14", "z15", "z16", "z17", "z18", "z19", "z20", "z21",
