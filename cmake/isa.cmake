@@ -31,7 +31,6 @@ if(isa_dir STREQUAL cpp/x86)
 else()
   include(CheckCXXSourceCompiles)
   set(CMAKE_REQUIRED_FLAGS "${isa_flags_sve_neural}")
-  string(REPLACE ";" " " CMAKE_REQUIRED_FLAGS "${CMAKE_REQUIRED_FLAGS}")
   check_cxx_source_compiles("
     #include <arm_sve.h>
     svfloat32_t f(svfloat32_t sum, svbfloat16_t x) { return svbfmmla(sum, x, x); }
