@@ -7,7 +7,7 @@
 
 namespace nnbt {
 
-// What a chain does in one iteration of its loop.
+// What a chain does in one iteration of its loop; with registers of no fixed length, at 128 bits.
 struct ChainWork {
   std::int64_t instructions;  // of the counted kind, in the loop body
   std::int64_t operations;    // additions and multiplications, all lanes

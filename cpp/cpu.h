@@ -26,9 +26,14 @@ struct CacheLevel {
 // Data and unified caches of the first allowed processor, nearest first; empty where not told.
 std::vector<CacheLevel> data_caches();
 
-// Whether the system reports an extension of arm64, in Linux's spelling: "asimdhp", "asimddp",
-// "bf16", "i8mm". Of no meaning on other processors.
+// Whether the system reports an extension of arm64, in Linux's spelling: "asimdhp", "bf16", "sve",
+// "smef64f64". Of no meaning on other processors.
 bool arm_feature(std::string_view name);
+
+// Length in bytes of this thread's SVE registers, and of those in SME's streaming mode; 0 where the
+// processor has none.
+std::int64_t sve_vector_bytes();
+std::int64_t sme_vector_bytes();
 
 // Asks the system for this process's use of AMX tiles; false when it refuses or knows no AMX.
 bool permit_amx_tiles();

@@ -78,6 +78,12 @@ bool survives(const ChainCode& code) {
 
 }  // namespace
 
+ChainWork PeakChain::work() const {
+  const std::int64_t times = scale();
+  return {code->work.instructions, code->work.operations * times,
+          code->work.sum * static_cast<double>(times)};
+}
+
 std::string PeakChain::unusable() const {
   static std::mutex mutex;
   static std::map<const ChainCode*, bool> tried;
@@ -103,11 +109,11 @@ const PeakChain& find_peak_chain(std::string_view name) {
 
 PeakStep::PeakStep(const PeakChain& chain, int threads, std::int64_t iterations,
                    const std::vector<int>& cpus)
-    : chain_(chain), iterations_(iterations), team_(threads, cpus) {
+    : chain_(chain), work_(chain.work()), iterations_(iterations), team_(threads, cpus) {
   if (iterations < 0) throw std::invalid_argument("PeakStep: iterations can't be negative");
   if (const std::string reason = chain.unusable(); !reason.empty()) throw Unsupported(reason);
   if (iterations_ == 0) iterations_ = automatic_iterations(chain);
-  expected_ = static_cast<double>(iterations_) * chain.code->work.sum;
+  expected_ = static_cast<double>(iterations_) * work_.sum;
   results_.resize(static_cast<std::size_t>(team_.size()));
 }
 
@@ -121,9 +127,7 @@ void PeakStep::run() {
   });
 }
 
-std::int64_t PeakStep::work_ops() const {
-  return chain_.code->work.operations * iterations_ * team_.size();
-}
+std::int64_t PeakStep::work_ops() const { return work_.operations * iterations_ * team_.size(); }
 
 std::optional<std::string> PeakStep::verify() const {
   for (std::size_t i = 0; i < results_.size(); ++i) {

@@ -27,6 +27,12 @@ struct PeakChain {
   double (*instructions_per_cycle)();
   std::string (*missing)();  // what the processor says it lacks, a sentence; empty for nothing
   const ChainCode* code;
+  // How many times code->work this machine does: 1, but for registers whose length differs between
+  // machines. Baseline code, as all that describes a chain.
+  std::int64_t (*scale)() = [] { return std::int64_t{1}; };
+
+  // What an iteration does on this machine; at the least length where it lacks such registers.
+  [[nodiscard]] ChainWork work() const;
 
   // Why this machine can't run it, a sentence; empty when it can. Beyond what the processor says,
   // one iteration is tried in a process of its own: a Xeon guest under Firecracker reported an
@@ -70,6 +76,7 @@ class PeakStep final : public Step {
   };
 
   PeakChain chain_;
+  ChainWork work_;
   std::int64_t iterations_;
   double expected_ = 0;
   Team team_;

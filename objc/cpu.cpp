@@ -42,15 +42,21 @@ std::vector<CacheLevel> data_caches() {
 
 bool arm_feature(std::string_view name) {
   constexpr std::pair<std::string_view, const char*> kNames[] = {
-      {"asimdhp", "hw.optional.arm.FEAT_FP16"},
-      {"asimddp", "hw.optional.arm.FEAT_DotProd"},
-      {"bf16", "hw.optional.arm.FEAT_BF16"},
-      {"i8mm", "hw.optional.arm.FEAT_I8MM"}};
+      {"asimdhp", "hw.optional.arm.FEAT_FP16"},   {"asimddp", "hw.optional.arm.FEAT_DotProd"},
+      {"bf16", "hw.optional.arm.FEAT_BF16"},      {"i8mm", "hw.optional.arm.FEAT_I8MM"},
+      {"sme", "hw.optional.arm.FEAT_SME"},        {"smef64f64", "hw.optional.arm.FEAT_SME_F64F64"},
+      {"smei8i32", "hw.optional.arm.SME_I8I32"},  {"smef16f32", "hw.optional.arm.SME_F16F32"},
+      {"smeb16f32", "hw.optional.arm.SME_B16F32"}};
   for (const auto& [linux_name, apple_name] : kNames) {
     if (linux_name == name) return system_value(apple_name) != 0;
   }
   return false;
 }
+
+// No Apple processor has SVE outside of SME's streaming mode.
+std::int64_t sve_vector_bytes() { return 0; }
+
+std::int64_t sme_vector_bytes() { return system_value("hw.optional.arm.sme_max_svl_b"); }
 
 bool permit_amx_tiles() { return false; }
 

@@ -5,111 +5,26 @@ this: a compiler that computes equal accumulators once leaves them right and the
 
 from __future__ import annotations
 
-import re
 import shutil
-import subprocess
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 import pytest
 
 from nnbt import _native
-
-LONGEST_CHAIN = 8192  # bytes of code, the sums behind the loop included
-LOOP_CONTROL = 4  # count, compare, jump, and one for fused or split forms of them
+from peak_code import check_chain, check_sme, disassemble, parse
 
 needs_objdump = pytest.mark.skipif(
     shutil.which("objdump") is None, reason="needs objdump (package binutils)"
 )
 
 
-@dataclass(frozen=True)
-class Instruction:
-    address: int
-    mnemonic: str
-    operands: str
-
-    @property
-    def touches_memory(self) -> bool:
-        return "(" in self.operands or "[" in self.operands
-
-
-def parse(disassembly: str) -> list[Instruction]:
-    line = re.compile(r"^\s*([0-9a-f]+):\s+(?:\{\w+\}\s+)?([\w.]+)[ \t]*(.*)$", re.MULTILINE)
-    comment = re.compile(r"\s*(<|# |//).*")
-    return [
-        Instruction(int(m[1], 16), m[2], comment.sub("", m[3])) for m in line.finditer(disassembly)
-    ]
-
-
-def target_of(instruction: Instruction) -> int | None:
-    """Address that a jump goes to; None for anything else."""
-    if not re.match(r"j|b(\.|$)|cbn?z", instruction.mnemonic):
-        return None
-    return int(instruction.operands.split(",")[-1].strip(), 16)
-
-
-def function_at_start(code: list[Instruction]) -> list[Instruction]:
-    """What the first instruction can reach: code says nowhere where a function ends."""
-    position = {instruction.address: i for i, instruction in enumerate(code)}
-    seen: set[int] = set()
-    pending = [0]
-    while pending:
-        i = pending.pop()
-        while i not in seen and i < len(code):
-            seen.add(i)
-            target = target_of(code[i])
-            if target in position:
-                pending.append(position[target])
-            if code[i].mnemonic in ("jmp", "b") or code[i].mnemonic.startswith("ret"):
-                break
-            i += 1
-    return [code[i] for i in sorted(seen)]
-
-
-def loops(function: list[Instruction]) -> list[list[Instruction]]:
-    """Every span from the target of a backward jump to the jump."""
-    found = []
-    for end, instruction in enumerate(function):
-        target = target_of(instruction)
-        before = [i for i, other in enumerate(function[:end]) if other.address == target]
-        found += [function[start : end + 1] for start in before]
-    return found
-
-
-def check_chain(code: list[Instruction], patterns: list[str], instructions: int) -> None:
-    def counted(instruction: Instruction) -> bool:
-        by_constant = "$" in instruction.operands or "#" in instruction.operands
-        return not by_constant and any(fnmatchcase(instruction.mnemonic, p) for p in patterns)
-
-    chains = [loop for loop in loops(function_at_start(code)) if any(map(counted, loop))]
-    assert len(chains) == 1, f"{len(chains)} loops with {patterns}"
-    (chain,) = chains
-    per_pattern = [sum(fnmatchcase(i.mnemonic, p) for i in chain if counted(i)) for p in patterns]
-    assert sum(per_pattern) == instructions
-    assert len(set(per_pattern)) == 1, "as many of each kind"
-    assert not [i for i in chain if i.touches_memory]
-    assert len(chain) <= instructions + LOOP_CONTROL
-
-
 @needs_objdump
 @pytest.mark.parametrize("chain", _native.peak_chains(), ids=lambda chain: chain.name)
 def test_inner_loop_is_exactly_the_claimed_instructions(chain):
     assert chain.code_offset > 0
-    disassembly = subprocess.run(
-        [
-            "objdump",
-            "-d",
-            "--no-show-raw-insn",
-            f"--start-address={chain.code_offset}",
-            f"--stop-address={chain.code_offset + LONGEST_CHAIN}",
-            _native.__file__,
-        ],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    check_chain(parse(disassembly), chain.instruction.split("+"), chain.instructions)
+    code = disassemble(_native.__file__, chain.code_offset)
+    check_chain(code, chain.instruction.split("+"), chain.instructions)
+    if chain.isa.startswith("SME"):
+        check_sme(code)
 
 
 GOOD = """
@@ -144,3 +59,59 @@ def test_the_check_finds_planted_faults(before, after):
     assert before in GOOD
     with pytest.raises(AssertionError):
         check_chain(parse(GOOD.replace(before, after)), ["vfmadd*ps"], 2)
+
+
+SME = """
+0000000000001000 <run_outer_products>:
+    1000:\tstp\td8, d9, [sp]
+    1004:\tsmstart
+    1008:\tld1rqb\t{z0.b}, p0/z, [x3]
+    100c:\tzero\t{za}
+    1010:\tfmopa\tza0.s, p0/m, p0/m, z0.s, z2.s
+    1014:\tfmopa\tza1.s, p0/m, p0/m, z1.s, z2.s
+    1018:\tfmopa\tza2.s, p0/m, p0/m, z0.s, z3.s
+    101c:\tfmopa\tza3.s, p0/m, p0/m, z1.s, z3.s
+    1020:\tsubs\tx0, x0, #0x1
+    1024:\tb.ne\t1010 <run_outer_products+0x10>  // b.any
+    1028:\tstr\tza[w12, 0], [x2]
+    102c:\tsmstop
+    1030:\tmovi\td0, #0x0
+    1034:\tret
+"""
+
+
+def test_the_check_accepts_a_chain_of_arm64():
+    check_chain(parse(SME), ["fmopa"], 4)
+    check_sme(parse(SME))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("fmopa\tza1.s, p0/m, p0/m, z1.s, z2.s", "nop"),  # one tile less
+        ("fmopa\tza1.s, p0/m, p0/m", "bfmopa\tza1.s, p0/m, p0/m"),  # another dtype
+        ("subs\tx0, x0, #0x1", "ldr\tx0, [sp]"),  # the count in memory
+        ("1010 <run_outer_products+0x10>", "1020 <run_outer_products+0x20>"),  # loop around nothing
+    ],
+)
+def test_the_check_finds_planted_faults_of_arm64(before, after):
+    assert before in SME
+    with pytest.raises(AssertionError):
+        check_chain(parse(SME.replace(before, after)), ["fmopa"], 4)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("smstart", "nop"),
+        ("smstop", "nop"),
+        ("smstop", "smstop\tsm"),  # ZA stays on
+        ("za3.s", "za2.s"),  # a tile that has to wait for itself
+        ("subs\tx0", "fmov\td0, x0\n    1021:\tsubs\tx0"),  # a register that streaming mode takes
+        ("movi\td0, #0x0", "mov\tz0.s, #0"),  # a register that is only there in it
+    ],
+)
+def test_the_check_finds_faults_that_sums_can_not_tell(before, after):
+    assert before in SME
+    with pytest.raises(AssertionError):
+        check_sme(parse(SME.replace(before, after)))

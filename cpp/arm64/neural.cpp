@@ -3,6 +3,7 @@
 #include <arm_neon.h>
 
 #include "arm64/isa.h"
+#include "arm64/two_by_two.h"
 #include "peak_loop.h"
 
 namespace nnbt {
@@ -25,23 +26,6 @@ struct Bfloat16Dot : Bfloat16 {
   static constexpr int kOperations = 2 * kElements;
   static Accumulator multiply_add(Accumulator acc, Vector a, Vector b) {
     return vbfdotq_f32(acc, a, b);
-  }
-};
-
-// The registers hold two rows each; every row of a meets every row of b.
-template <class Base>
-struct TwoByTwo : Base {
-  static constexpr int kOperations = 4 * Base::kElements;
-
-  template <class Isa>
-  static constexpr double added(int a_register, int b_register) {
-    constexpr int kDepth = Base::kElements / 2;
-    double sum = 0;
-    for (int k = 0; k < kDepth; ++k) {
-      sum += (Base::a(a_register, k) + Base::a(a_register, k + kDepth)) *
-             (Base::b(b_register, k) + Base::b(b_register, k + kDepth));
-    }
-    return sum;
   }
 };
 

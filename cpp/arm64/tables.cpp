@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "arm64/isa.h"
@@ -17,6 +18,33 @@ constexpr Feature kHalf{"asimdhp", "Armv8.2 half precision: Cortex-A75, Apple A1
 constexpr Feature kDot{"asimddp", "Armv8.2 dot products: Cortex-A75, Apple A13"};
 constexpr Feature kBf16{"bf16", "Armv8.6: Neoverse V1 and N2, Apple M2"};
 constexpr Feature kI8mm{"i8mm", "Armv8.6: Neoverse V1 and N2, Apple M2"};
+
+#ifndef NNBT_WITHOUT_SVE
+struct Sve {
+  static constexpr Feature kBase{"sve", "Scalable Vector Extension: Neoverse V1 and N2, A64FX"};
+  static constexpr Feature kBf16{"svebf16", "SVE of Armv8.6: Neoverse V1 and N2"};
+  static constexpr Feature kI8mm{"svei8mm", "SVE of Armv8.6: Neoverse V1 and N2"};
+
+  // In units of 128 bits.
+  static std::int64_t scale() { return std::max<std::int64_t>(sve_vector_bytes() / 16, 1); }
+};
+#endif
+
+#ifndef NNBT_WITHOUT_SME
+struct Sme {
+  static constexpr Feature kBase{"sme", "Scalable Matrix Extension: Apple M4"};
+  static constexpr Feature kF64{"smef64f64", "an option of SME: Apple M4"};
+  static constexpr Feature kF16{"smef16f32", "Scalable Matrix Extension: Apple M4"};
+  static constexpr Feature kB16{"smeb16f32", "Scalable Matrix Extension: Apple M4"};
+  static constexpr Feature kI8{"smei8i32", "Scalable Matrix Extension: Apple M4"};
+
+  // Rows and columns of a tile both grow with the streaming vector length.
+  static std::int64_t scale() {
+    const std::int64_t side = std::max<std::int64_t>(sme_vector_bytes() / 16, 1);
+    return side * side;
+  }
+};
+#endif
 
 constexpr auto always = []() -> std::string { return {}; };
 
@@ -44,6 +72,34 @@ constexpr PeakChain kChains[] = {
      &arm64::kNeonBfloat16Dot},
     {"neon_bfloat16_matrix", "NEON BF16", "bfloat16", "float32", "bfmmla", unknown, missing<kBf16>,
      &arm64::kNeonBfloat16Matrix},
+#ifndef NNBT_WITHOUT_SVE
+    {"sve_float32", "SVE", "float32", "float32", "fmla", unknown, missing<Sve::kBase>,
+     &arm64::kSveFloat32, Sve::scale},
+    {"sve_float64", "SVE", "float64", "float64", "fmla", unknown, missing<Sve::kBase>,
+     &arm64::kSveFloat64, Sve::scale},
+    {"sve_float16", "SVE", "float16", "float16", "fmla", unknown, missing<Sve::kBase>,
+     &arm64::kSveFloat16, Sve::scale},
+    {"sve_int8_dot", "SVE", "int8", "int32", "sdot", unknown, missing<Sve::kBase>,
+     &arm64::kSveInt8Dot, Sve::scale},
+    {"sve_int8_matrix", "SVE I8MM", "int8", "int32", "smmla", unknown, missing<Sve::kI8mm>,
+     &arm64::kSveInt8Matrix, Sve::scale},
+    {"sve_bfloat16_dot", "SVE BF16", "bfloat16", "float32", "bfdot", unknown, missing<Sve::kBf16>,
+     &arm64::kSveBfloat16Dot, Sve::scale},
+    {"sve_bfloat16_matrix", "SVE BF16", "bfloat16", "float32", "bfmmla", unknown,
+     missing<Sve::kBf16>, &arm64::kSveBfloat16Matrix, Sve::scale},
+#endif
+#ifndef NNBT_WITHOUT_SME
+    {"sme_float32", "SME", "float32", "float32", "fmopa", unknown, missing<Sme::kBase>,
+     &arm64::kSmeFloat32, Sme::scale},
+    {"sme_float64", "SME F64F64", "float64", "float64", "fmopa", unknown, missing<Sme::kF64>,
+     &arm64::kSmeFloat64, Sme::scale},
+    {"sme_float16", "SME", "float16", "float32", "fmopa", unknown, missing<Sme::kF16>,
+     &arm64::kSmeFloat16, Sme::scale},
+    {"sme_bfloat16", "SME", "bfloat16", "float32", "bfmopa", unknown, missing<Sme::kB16>,
+     &arm64::kSmeBfloat16, Sme::scale},
+    {"sme_int8", "SME", "int8", "int32", "smopa", unknown, missing<Sme::kI8>, &arm64::kSmeInt8,
+     Sme::scale},
+#endif
 };
 
 constexpr StreamSet kStreamSets[] = {{"NEON", always, &arm64::kStreamNeon}};

@@ -143,11 +143,12 @@ void add_peak(nb::module_& m) {
           "instruction", [](const PeakChain& c) { return c.instruction; },
           "The counted instructions as an assembler spells them, joined by +; * is a wildcard.")
       .def_prop_ro(
-          "instructions", [](const PeakChain& c) { return c.code->work.instructions; },
+          "instructions", [](const PeakChain& c) { return c.work().instructions; },
           "How many of them one iteration of the loop has.")
       .def_prop_ro(
-          "operations", [](const PeakChain& c) { return c.code->work.operations; },
-          "Additions and multiplications of one iteration.")
+          "operations", [](const PeakChain& c) { return c.work().operations; },
+          "Additions and multiplications of one iteration, with the vector length of this machine\n"
+          "(128 bits for SVE and SME where it has neither).")
       .def_prop_ro(
           "instructions_per_cycle",
           [](const PeakChain& c) {
@@ -159,7 +160,7 @@ void add_peak(nb::module_& m) {
       .def_prop_ro(
           "operations_per_cycle",
           [](const PeakChain& c) {
-            const nnbt::ChainWork work = c.code->work;
+            const nnbt::ChainWork work = c.work();
             const double rate = c.instructions_per_cycle() * static_cast<double>(work.operations) /
                                 static_cast<double>(work.instructions);
             return rate > 0 ? std::optional(rate) : std::nullopt;

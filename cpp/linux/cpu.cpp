@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -32,6 +33,13 @@ std::string cpu_folder(int cpu) { return "/sys/devices/system/cpu/cpu" + std::to
 std::string core_of(int cpu) {
   const std::string siblings = first_line(cpu_folder(cpu) + "/topology/thread_siblings_list");
   return siblings.empty() ? std::to_string(cpu) : siblings;
+}
+
+// The kernel's answer has flags above the length.
+std::int64_t vector_bytes(int request) {
+  constexpr int kLengthMask = 0xFFFF;
+  const int answer = prctl(request, 0, 0, 0, 0);
+  return answer < 0 ? 0 : answer & kLengthMask;
 }
 
 std::vector<int> affinity() {
@@ -114,12 +122,24 @@ bool arm_feature(std::string_view name) {
     unsigned long word;
     unsigned position;
   };
-  constexpr Bit kBits[] = {{"asimdhp", AT_HWCAP, 10},
-                           {"asimddp", AT_HWCAP, 20},
-                           {"i8mm", AT_HWCAP2, 13},
-                           {"bf16", AT_HWCAP2, 14}};
+  constexpr Bit kBits[] = {
+      {"asimdhp", AT_HWCAP, 10},   {"asimddp", AT_HWCAP, 20},    {"sve", AT_HWCAP, 22},
+      {"svei8mm", AT_HWCAP2, 9},   {"svebf16", AT_HWCAP2, 12},   {"i8mm", AT_HWCAP2, 13},
+      {"bf16", AT_HWCAP2, 14},     {"sme", AT_HWCAP2, 23},       {"smef64f64", AT_HWCAP2, 25},
+      {"smei8i32", AT_HWCAP2, 26}, {"smef16f32", AT_HWCAP2, 27}, {"smeb16f32", AT_HWCAP2, 28}};
   const auto* const bit = std::ranges::find(kBits, name, &Bit::name);
   return bit != std::end(kBits) && (getauxval(bit->word) >> bit->position & 1UL) != 0;
+}
+
+// Source: Linux, include/uapi/linux/prctl.h; glibc's headers may be older than the kernel.
+std::int64_t sve_vector_bytes() {
+  constexpr int kSveGetVectorLength = 51;
+  return vector_bytes(kSveGetVectorLength);
+}
+
+std::int64_t sme_vector_bytes() {
+  constexpr int kSmeGetVectorLength = 64;
+  return vector_bytes(kSmeGetVectorLength);
 }
 
 bool permit_amx_tiles() {

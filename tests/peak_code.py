@@ -1,0 +1,121 @@
+"""Reads a disassembly: is the loop of a peak chain exactly the claimed instructions?"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+LONGEST_CHAIN = 8192  # bytes of code, the sums behind the loop included
+LOOP_CONTROL = 4  # count, compare, jump, and one for fused or split forms of them
+
+
+@dataclass(frozen=True)
+class Instruction:
+    address: int
+    mnemonic: str
+    operands: str
+
+    @property
+    def touches_memory(self) -> bool:
+        return "(" in self.operands or "[" in self.operands
+
+
+def parse(disassembly: str) -> list[Instruction]:
+    line = re.compile(r"^\s*([0-9a-f]+):\s+(?:\{\w+\}\s+)?([\w.]+)[ \t]*(.*)$", re.MULTILINE)
+    comment = re.compile(r"\s*(<|# |//).*")
+    return [
+        Instruction(int(m[1], 16), m[2], comment.sub("", m[3])) for m in line.finditer(disassembly)
+    ]
+
+
+def target_of(instruction: Instruction) -> int | None:
+    """Address that a jump goes to; None for anything else."""
+    if not re.match(r"j|b(\.|$)|cbn?z", instruction.mnemonic):
+        return None
+    return int(instruction.operands.split(",")[-1].strip(), 16)
+
+
+def function_at_start(code: list[Instruction]) -> list[Instruction]:
+    """What the first instruction can reach: code says nowhere where a function ends."""
+    position = {instruction.address: i for i, instruction in enumerate(code)}
+    seen: set[int] = set()
+    pending = [0]
+    while pending:
+        i = pending.pop()
+        while i not in seen and i < len(code):
+            seen.add(i)
+            target = target_of(code[i])
+            if target in position:
+                pending.append(position[target])
+            if code[i].mnemonic in ("jmp", "b") or code[i].mnemonic.startswith("ret"):
+                break
+            i += 1
+    return [code[i] for i in sorted(seen)]
+
+
+def loops(function: list[Instruction]) -> list[list[Instruction]]:
+    """Every span from the target of a backward jump to the jump."""
+    found = []
+    for end, instruction in enumerate(function):
+        target = target_of(instruction)
+        before = [i for i, other in enumerate(function[:end]) if other.address == target]
+        found += [function[start : end + 1] for start in before]
+    return found
+
+
+def check_chain(code: list[Instruction], patterns: list[str], instructions: int) -> None:
+    def counted(instruction: Instruction) -> bool:
+        by_constant = "$" in instruction.operands or "#" in instruction.operands
+        return not by_constant and any(fnmatchcase(instruction.mnemonic, p) for p in patterns)
+
+    chains = [loop for loop in loops(function_at_start(code)) if any(map(counted, loop))]
+    assert len(chains) == 1, f"{len(chains)} loops with {patterns}"
+    (chain,) = chains
+    per_pattern = [sum(fnmatchcase(i.mnemonic, p) for i in chain if counted(i)) for p in patterns]
+    assert sum(per_pattern) == instructions
+    assert len(set(per_pattern)) == 1, "as many of each kind"
+    assert not [i for i in chain if i.touches_memory]
+    assert len(chain) <= instructions + LOOP_CONTROL
+
+
+def check_sme(code: list[Instruction]) -> None:
+    """All tiles are used, and SME's registers in streaming mode alone, which is left with ZA off.
+
+    Apple's processors have no z and p registers outside of it, and a compiler's v and d registers
+    are lost in it. One tile for all products would have the right sum at a rate of the latency.
+    """
+    function = function_at_start(code)
+    products = [i for i in function if fnmatchcase(i.mnemonic, "*mopa")]
+    tiles = {i.operands.split(",")[0] for i in products}
+    assert tiles == {f"za{n}.d" for n in range(8)} or tiles == {f"za{n}.s" for n in range(4)}
+    assert all(i.operands == "" for i in function if i.mnemonic in ("smstart", "smstop"))
+    names = [instruction.mnemonic for instruction in function]
+    assert (names.count("smstart"), names.count("smstop")) == (1, 1)
+    start, stop = names.index("smstart"), names.index("smstop")
+    assert start < stop
+    for position, instruction in enumerate(function):
+        scalable = re.search(r"\b(z\d|p\d|za)", instruction.operands)
+        fixed = re.search(r"\b[vqdshb]\d", instruction.operands)
+        inside = start < position < stop
+        assert not (fixed if inside else scalable), instruction
+
+
+def disassemble(program: str, start: int, objdump: str = "objdump") -> list[Instruction]:
+    """The code of a chain that begins at this address of the file."""
+    return parse(
+        subprocess.run(
+            [
+                objdump,
+                "-d",
+                "--no-show-raw-insn",
+                f"--start-address={start}",
+                f"--stop-address={start + LONGEST_CHAIN}",
+                program,
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+    )
