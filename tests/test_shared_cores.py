@@ -11,7 +11,7 @@ import pytest
 
 from nnbt import _native, shared_cores
 from nnbt.metrics import CLOCK_CHAIN
-from nnbt.shared_cores import Pair, SharedCores, find_shared_cores, measure_pair
+from nnbt.shared_cores import Crowd, Pair, SharedCores, find_shared_cores, measure_pair, port_chain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,11 +24,14 @@ Guest = dict[int, int]
 class Machine:
     """Stands for `measure`: times of pinned chains on a guest with these cores.
 
-    On a `busy` one each second thread waits for the first, whatever it does.
+    On a `busy` one each second thread waits for the first, whatever it does. On a `moved` one the
+    host gives busy processors a core each while there are any, half as many as processors.
     """
 
-    def __init__(self, cores: Guest, *, busy: bool = False, smt_gain: float = 1.0) -> None:
-        self.cores, self.busy, self.smt_gain = cores, busy, smt_gain
+    def __init__(
+        self, cores: Guest, *, busy: bool = False, moved: bool = False, smt_gain: float = 1.0
+    ) -> None:
+        self.cores, self.busy, self.moved, self.smt_gain = cores, busy, moved, smt_gain
         self.asked: list[tuple[int, ...]] = []
 
     def __call__(self, step: Any, *, warmup: int, runs: int) -> Any:
@@ -36,6 +39,8 @@ class Machine:
         cpus = tuple(step.cpus)
         self.asked.append(cpus)
         same_core = len({self.cores[cpu] for cpu in cpus}) < len(cpus)
+        if self.moved:
+            same_core = len(cpus) > len(self.cores) // 2
         waits = len(cpus) > 1 and (self.busy or (same_core and step.name != CLOCK_CHAIN))
         slower = 2 / self.smt_gain if waits else 1.0
         return SimpleNamespace(samples_ns=[round(1_000_000 * slower)] * runs)
@@ -86,13 +91,63 @@ def test_cores_of_their_own_are_no_claim_and_all_partners_were_tried(
 ) -> None:
     machine = guest(WHOLE)
     assert find_shared_cores(machine, FMA, 6) is None
-    assert sorted(machine.pairs) == [(0, other) for other in range(1, 6)]
+    assert sorted(machine.pairs[:-1]) == [(0, other) for other in range(1, 6)]
+    assert machine.pairs[-1] == tuple(WHOLE)
 
 
 def test_a_busy_machine_is_no_claim(guest: Callable[..., Machine]) -> None:
     """Two threads take turns there, but so do those that leave the ports free."""
     for cores in (WHOLE, NEIGHBOURS):
         assert find_shared_cores(guest(cores, busy=True), FMA, 6) is None
+
+
+@pytest.mark.parametrize("smt_gain", [1.0, 1.2])
+def test_processors_that_the_host_moves_are_told_by_the_crowd(
+    smt_gain: float, guest: Callable[..., Machine]
+) -> None:
+    """Seen on 16 processors of a Xeon guest: no pair shares, all together do half."""
+    many = {cpu: cpu for cpu in range(16)}
+    found = find_shared_cores(guest(many, moved=True, smt_gain=smt_gain), FMA, 16)
+    assert found is not None
+    assert (found.cpus, found.cores, found.pairs) == (16, 8, ())
+    assert found.sentence.startswith("16 CPUs share 8 cores, which the system doesn't show")
+    assert f"does {8 * smt_gain:.1f} times the work of one alone" in found.sentence
+    assert found.sentence.endswith("16.0 times")
+
+
+def test_a_crowd_that_is_busy_or_has_its_own_cores_is_no_claim(
+    guest: Callable[..., Machine],
+) -> None:
+    many = {cpu: cpu for cpu in range(16)}
+    for machine in (guest(many), guest(many, busy=True)):
+        assert find_shared_cores(machine, FMA, 16) is None
+        assert tuple(many) in machine.asked
+
+
+@pytest.mark.parametrize(
+    ("gain", "control", "shared"),
+    [
+        (7.6, 15.0, True),
+        (7.6, 12.0, False),  # they lacked time
+        (10.0, 15.0, False),  # a clock that vectors lower
+        (5.0, 15.0, False),  # a quota, or three threads a core
+    ],
+)
+def test_what_a_crowd_must_show(gain: float, control: float, shared: bool) -> None:
+    assert Crowd(16, FMA, gain, control).shared is shared
+
+
+def test_tiles_are_no_measure_of_shared_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        SimpleNamespace(name=name, available=name != "avx512_float32", dtype="float32")
+        for name in ("sse2_float32", FMA, "avx512_float32", "sme_float32")
+    ]
+    monkeypatch.setattr(_native, "peak_chains", lambda: rows)
+    assert [port_chain(name) for name in ("amx_int8", "sme_float32", "neon_float32")] == [
+        FMA,
+        FMA,
+        "neon_float32",
+    ]
 
 
 def test_only_the_processors_of_the_threads_are_looked_at(guest: Callable[..., Machine]) -> None:

@@ -77,15 +77,8 @@ CAUSES: tuple[Cause, ...] = (
         "LAUNCH_BOUND",
         ("library", *_MLX),
         "sizes so small that launching takes as long as working",
-        "take a larger --sizes, or many operations in one evaluation (--metric flops_graph)",
+        "take a larger --sizes, or many operations in one evaluation",
         loss_tests.launch_bound,
-    ),
-    Cause(
-        "ONE_BY_ONE",
-        ("library", *_MLX),
-        "one operation in an evaluation, so that the device is idle from one to the next",
-        "evaluate several operations at once: one mx.eval of many outputs",
-        loss_tests.one_by_one,
     ),
     Cause(
         "ONE_THREAD_A_STREAM",
@@ -107,6 +100,13 @@ CAUSES: tuple[Cause, ...] = (
         "a clock below the one that the published figure assumes",
         "look at nvidia-smi -q -d CLOCK for application clocks below the maximum",
         loss_tests.low_clock,
+    ),
+    Cause(
+        "ONE_BY_ONE",
+        ("library", *_MLX),
+        "one operation in an evaluation, so that the device is idle from one to the next",
+        "evaluate several operations at once: one mx.eval of many outputs",
+        loss_tests.one_by_one,
     ),
     Cause(
         "WRITE_ALLOCATE",

@@ -28,7 +28,14 @@ for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
 import numpy as np  # noqa: E402
 
 from nnbt import _native  # noqa: E402
-from nnbt.shared_cores import SharedCores, find_shared_cores, measure_pair  # noqa: E402
+from nnbt.shared_cores import (  # noqa: E402
+    CROWD,
+    SharedCores,
+    find_shared_cores,
+    measure_crowd,
+    measure_pair,
+    port_chain,
+)
 
 RUNS_PER_TURN = 3
 PEAK_RUNS_PER_TURN = 60
@@ -172,18 +179,26 @@ def show_pairs() -> bool:
     first, *others = _native.allowed_cpus()
     chains = [c.name for c in _native.peak_chains() if c.available and c.dtype == "float32"]
     for other in others[:8]:
-        pair = measure_pair(_native.measure, chains[-1], (first, other))
+        pair = measure_pair(_native.measure, port_chain(chains[-1]), (first, other))
         what = f"CPUs {first} and {other}"
         print(
             f"{what:24} {pair.gain:>9.2f} times  by a second thread of {pair.chain}, control "
             f"{pair.control_gain:.2f}: {'ONE CORE' if pair.shared else 'cores of their own'}"
         )
+    if len(others) + 1 >= CROWD:
+        crowd = measure_crowd(_native.measure, port_chain(chains[-1]), [first, *others])
+        print(
+            f"all {crowd.cpus} CPUs{'':12} {crowd.gain:>9.2f} times  one of {crowd.chain} on each, "
+            f"control {crowd.control_gain:.2f}: {'FEWER' if crowd.shared else 'as many'} cores"
+        )
     return True
 
 
-def peak(rounds: int) -> bool:
+def peak(rounds: int, names: list[str] | None) -> bool:
     held = True
     for chain in _native.peak_chains():
+        if names and chain.name not in names:
+            continue
         if not chain.available:
             print(f"{chain.name:24} {chain.reason}")
             continue
@@ -213,6 +228,7 @@ def against_sgemm(rounds: int, order: int = 2048) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--chain", action="append", help="peaks of these chains only")
     parser.add_argument("--only", choices=["bandwidth", "pairs", "peak", "sgemm"])
     parser.add_argument("--array-mib", type=int, help="default: 4 times the last-level cache")
     options = parser.parse_args()
@@ -222,7 +238,7 @@ def main() -> None:
     parts = {
         "bandwidth": lambda: bandwidth(options.rounds, array_bytes),
         "pairs": show_pairs,
-        "peak": lambda: peak(options.rounds),
+        "peak": lambda: peak(options.rounds, options.chain),
         "sgemm": lambda: against_sgemm(options.rounds),
     }
     results = [part() for name, part in parts.items() if options.only in (None, name)]
