@@ -60,6 +60,8 @@ class FakeLibraries:
 
     def _cublasLtMatmulAlgoGetHeuristic(self, *arguments: Any) -> None:  # noqa: N802
         *_, most, results, count = arguments
+        if self.algorithms == 0:
+            raise cublaslt.NotSupported("cublasLtMatmulAlgoGetHeuristic answered")
         count._obj.value = min(self.algorithms, most)
         for i in range(count._obj.value):
             results[i].algo.data[0] = i

@@ -46,11 +46,10 @@ def _products(call: dict[str, Any]) -> Any:
 
 
 def _fma(call: dict[str, Any]) -> Any:
-    p, q, r = (np.array(values).astype(np.float64) for values in call["inputs"][:3])
-    passes = int(np.array(call["inputs"][3])[0]) * dict(call["template"])["PASSES"]
-    sums = passes * p[:, :, None] * (q - r)[:, None, :]
-    blocks, threads, chains = call["output_shapes"][0]
-    return np.broadcast_to(sums.reshape(threads, chains), (blocks, threads, chains))
+    p, q, r, start = (np.array(values).astype(np.float64) for values in call["inputs"][:4])
+    passes = int(np.array(call["inputs"][4])[0]) * dict(call["template"])["PASSES"]
+    sums = start + passes * (p * (q - r)).sum(axis=1, keepdims=True)
+    return np.broadcast_to(sums, call["output_shapes"][0])
 
 
 def _sum(scalar: float) -> Callable[[dict[str, Any]], Any]:

@@ -68,6 +68,15 @@ def test_no_algorithm_is_a_refusal(algorithms, refused, libraries):
         vendor.cublaslt_matmul("int8", N, best_ns=first_is_fastest(libraries))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "n", "up"), [("int8", 65, 68), ("int8", 66, 68), ("float8_e4m3", 65, 80)]
+)
+def test_sizes_that_the_library_has_nothing_for_are_named(dtype, n, up, libraries):
+    with pytest.raises(Unsupported, match=rf"where n is a multiple of \d+: type --sizes {up}\."):
+        vendor.cublaslt_matmul(dtype, n)
+    assert vendor.cublaslt_matmul(dtype, up, best_ns=first_is_fastest(libraries)).check() is None
+
+
 def test_coarse_accumulation_is_tried_for_8_bit_floats_alone(libraries):
     times = iter([9.0, 9.0, 9.0, 9.0, 1.0, 9.0])
     built = vendor.cublaslt_matmul("float8_e4m3", N, best_ns=lambda run: (run(), next(times))[1])

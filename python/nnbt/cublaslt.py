@@ -6,6 +6,7 @@ CUDA 13; tests/test_vendor.py compares them with the headers.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import re
 import weakref
@@ -73,9 +74,11 @@ class Precision:
     minimum: tuple[int, int] = (8, 0)
     fast_accumulation: bool = False
     """Whether to try the faster, coarser accumulation of 8-bit floats too."""
+    multiple: int = 1
+    """Of n: the library has nothing for others (cuBLAS manual, cublasLtMatmul, alignment)."""
 
 
-# cudaDataType_t and cublasComputeType_t
+# cudaDataType_t, cublasStatus_t and cublasComputeType_t
 VALUES = {
     "CUDA_R_32F": 0,
     "CUDA_R_16F": 2,
@@ -83,6 +86,7 @@ VALUES = {
     "CUDA_R_32I": 10,
     "CUDA_R_16BF": 14,
     "CUDA_R_8F_E4M3": 28,
+    "CUBLAS_STATUS_NOT_SUPPORTED": 15,
     "CUBLAS_COMPUTE_32F": 68,
     "CUBLAS_COMPUTE_32I": 72,
     "CUBLAS_COMPUTE_32F_FAST_TF32": 77,
@@ -95,9 +99,16 @@ PRECISIONS = {
     "tfloat32": Precision("CUDA_R_32F", "CUDA_R_32F", *_TF32, "float32", 1e-3),
     "float16": Precision("CUDA_R_16F", "CUDA_R_16F", *_FLOAT, "float16", 2e-3),
     "bfloat16": Precision("CUDA_R_16BF", "CUDA_R_16BF", *_FLOAT, "uint16", 8e-3),
-    "int8": Precision("CUDA_R_8I", "CUDA_R_32I", *_INT, "int32", 0.0),
+    "int8": Precision("CUDA_R_8I", "CUDA_R_32I", *_INT, "int32", 0.0, multiple=4),
     "float8_e4m3": Precision(
-        "CUDA_R_8F_E4M3", "CUDA_R_16BF", *_FLOAT, "uint16", 2e-2, (8, 9), fast_accumulation=True
+        "CUDA_R_8F_E4M3",
+        "CUDA_R_16BF",
+        *_FLOAT,
+        "uint16",
+        2e-2,
+        (8, 9),
+        fast_accumulation=True,
+        multiple=16,
     ),
 }
 
@@ -137,11 +148,18 @@ def _library(soname: str) -> ctypes.CDLL:
         ) from error
 
 
+class NotSupported(Unsupported):
+    """The library has no algorithm for what was asked."""
+
+
 def _call(name: str, *arguments: object) -> None:
     soname = "libcudart.so.13" if name.startswith("cuda") else "libcublasLt.so.13"
     function = getattr(_library(soname), name)
     function.argtypes = _SIGNATURES[name]
-    if error := function(*arguments):
+    error = function(*arguments)
+    if error == VALUES["CUBLAS_STATUS_NOT_SUPPORTED"] and name.startswith("cublas"):
+        raise NotSupported(f"{name} answered that this is not supported")
+    if error:
         raise Unsupported(f"{name} answered with error {error} of {soname}: see its header")
 
 
@@ -235,19 +253,20 @@ class Matmul:
             ctypes.sizeof(limit),
         )
         results, count = (HeuristicResult * most)(), ctypes.c_int()
-        _call(
-            "cublasLtMatmulAlgoGetHeuristic",
-            self._handle,
-            description,
-            self._in_layout,
-            self._in_layout,
-            self._out_layout,
-            self._out_layout,
-            preference,
-            most,
-            results,
-            ctypes.byref(count),
-        )
+        with contextlib.suppress(NotSupported):
+            _call(
+                "cublasLtMatmulAlgoGetHeuristic",
+                self._handle,
+                description,
+                self._in_layout,
+                self._in_layout,
+                self._out_layout,
+                self._out_layout,
+                preference,
+                most,
+                results,
+                ctypes.byref(count),
+            )
         return [result for result in results[: count.value] if result.state == 0]
 
     def run(self, description: ctypes.c_void_p, algorithm: Algorithm, count: int) -> None:

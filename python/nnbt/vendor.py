@@ -61,6 +61,12 @@ def cublaslt_matmul(
         known = ", ".join(cublaslt.PRECISIONS)
         raise Unsupported(f"cuBLASLt has no row for {dtype}: choose one of {known}")
     precision, row = cublaslt.PRECISIONS[dtype], FORMATS[dtype]
+    if n % precision.multiple:
+        up = -(-n // precision.multiple) * precision.multiple
+        raise Unsupported(
+            f"cuBLASLt multiplies {dtype} where n is a multiple of {precision.multiple}: type "
+            f"--sizes {up}."
+        )
     a, b = uniform_bits(row, (n, n), seed), uniform_bits(row, (n, n), seed + 1)
     matmul = cublaslt.Matmul(precision, a, b)
     sample = np.random.default_rng(seed).choice(n, min(_SAMPLE, n), replace=False)
@@ -105,7 +111,10 @@ def _fastest(
         except Unsupported:
             continue  # the heuristics propose what the run then refuses
     if not times:
-        raise Unsupported("cuBLASLt has no algorithm for this dtype and size on this GPU")
+        raise Unsupported(
+            "cuBLASLt has no algorithm for this dtype and size on this GPU: type other --sizes, "
+            "such as a multiple of 16, or another --dtype."
+        )
     _, description, algorithm, fast = min(times, key=lambda one: one[0])
     return description, algorithm, len(times), fast
 

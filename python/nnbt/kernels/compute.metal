@@ -1,19 +1,22 @@
-// A pass is 32 FMAs a thread in 16 independent chains: acc[i][j] += p[i] * q[j], then
-// acc[i][j] -= p[i] * r[j] (see fma.cu).
+// A pass is 128 FMAs a thread in 16 independent chains: acc[k] += p[i] * q[i], then
+// acc[k] -= p[i] * r[i], for each of the four i (see fma.cu).
 template <typename T, int PASSES>
 void nnbt_fma_passes(const device T* p_all, const device T* q_all, const device T* r_all,
-                     int iterations, uint thread_index, uint thread_in_grid, device T* out) {
+                     const device T* start, int iterations, uint thread_index, uint thread_in_grid,
+                     device T* out) {
   T p[4], q[4], r[4], acc[16];
   for (int i = 0; i < 4; ++i) {
     p[i] = p_all[thread_index * 4 + i];
     q[i] = q_all[thread_index * 4 + i];
     r[i] = r_all[thread_index * 4 + i];
   }
-  for (int k = 0; k < 16; ++k) acc[k] = T(0);
+  for (int k = 0; k < 16; ++k) acc[k] = start[thread_index * 16 + k];
   for (int iteration = 0; iteration < iterations; ++iteration) {
     for (int pass = 0; pass < PASSES; ++pass) {
-      for (int k = 0; k < 16; ++k) acc[k] = metal::fma(p[k / 4], q[k % 4], acc[k]);
-      for (int k = 0; k < 16; ++k) acc[k] = metal::fma(-p[k / 4], r[k % 4], acc[k]);
+      for (int i = 0; i < 4; ++i) {
+        for (int k = 0; k < 16; ++k) acc[k] = metal::fma(p[i], q[i], acc[k]);
+        for (int k = 0; k < 16; ++k) acc[k] = metal::fma(-p[i], r[i], acc[k]);
+      }
     }
   }
   for (int k = 0; k < 16; ++k) out[thread_in_grid * 16 + k] = acc[k];

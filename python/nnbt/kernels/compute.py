@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WARPGROUPS = 2
-_FMAS_A_PASS = 32
+_FMAS_A_PASS = 128
 _CHAINS = 16
 _RELATIVE_ERROR = 0.01  # of random real operands: float32 sums of thousands of products
 
@@ -165,23 +165,33 @@ def _wrong_sums(
 
 
 def prepare_fma(row: Kernel, mx: ModuleType, params: Mapping[str, Any]) -> Prepared:
-    """Random integers: p up to the row's growth, q and r one apart, so that sums stay exact."""
+    """Random integers: p up to `p_max`, q and r one apart, so that sums stay exact.
+
+    The four pairs of a pass change a sum by p0 - p1 + p2 - p3 or, where that is nothing, by
+    -p0 - p1 + p2 - p3, so that a pair left out is seen, and a pass.
+    """
     threads, blocks = params["threads"], params["blocks"]
     passes = params["iterations"] * params["passes"]
     p_max, q_max, limit = params["p_max"], params["q_max"], params["limit"]
-    if p_max * (q_max + 1 + passes) > limit:
+    if q_max + p_max * (q_max + 1) + 2 * p_max * passes > limit:
         raise ValueError(f"{passes} passes take sums past {limit}: ask for fewer iterations")
     kind = np.dtype(row.dtype)
     iterations = mx.array([params["iterations"]], dtype=mx.int32)
     inputs, expected = [], []
     for launch in range(params["launches"]):
         rng = np.random.default_rng(params["seed"] * 1000 + launch)
-        p = rng.integers(1, p_max + 1, (threads, 4)) * rng.choice((-1, 1), (threads, 4))
+        sizes = rng.integers(1, p_max + 1, (threads, 4))
+        changes = sizes * np.array((1, -1, 1, -1))
+        changes[changes.sum(axis=1) == 0, 0] *= -1
+        p = sizes * rng.choice((-1, 1), (threads, 4))
         q = rng.integers(-q_max, q_max + 1, (threads, 4))
-        r = q - rng.choice((-1, 1), (threads, 4))
-        sums = passes * p[:, :, None] * (q - r)[:, None, :]
-        expected.append(sums.reshape(threads, _CHAINS).astype(np.float64))
-        inputs.append([*(mx.array(values.astype(kind)) for values in (p, q, r)), iterations])
+        r = q - changes // p
+        growth = changes.sum(axis=1, keepdims=True)
+        start = rng.integers(0, q_max + 1, (threads, _CHAINS)) * np.sign(growth)
+        sums = start + passes * growth
+        expected.append(sums.astype(np.float64))
+        operands = (p, q, r, start)
+        inputs.append([*(mx.array(values.astype(kind)) for values in operands), iterations])
     shape = (blocks, threads, _CHAINS)
     launch_shape = Launch(blocks, threads, [("PASSES", params["passes"])], shape, row.dtype)
     work = Work(2.0 * _FMAS_A_PASS * blocks * threads * passes, 0.0)
@@ -222,19 +232,19 @@ def _mma_sync(dtype: str) -> Kernel:
     )  # fmt: skip
 
 
-_FMA = {"iterations": 2048, "passes": 8, "threads": 256, "p_max": 511, "q_max": 8191,
+_FMA = {"iterations": 2048, "passes": 2, "threads": 256, "p_max": 511, "q_max": 8191,
         "limit": 2**24, "blocks_per_multiprocessor": 6}  # fmt: skip
 # float16 counts in ones up to 2^11 only.
-_FMA_FLOAT16 = {**_FMA, "iterations": 128, "passes": 4, "p_max": 3, "q_max": 127, "limit": 2**11}
+_FMA_FLOAT16 = {**_FMA, "iterations": 64, "passes": 2, "p_max": 3, "q_max": 127, "limit": 2**11}
 
 
 def _metal(name: str, dtype: str, defaults: Mapping[str, Any]) -> Kernel:
     kind = {"float16": "half", "float32": "float"}[dtype]
     inputs: tuple[str, ...]
     if name == "fma":
-        inputs, prepare = ("p", "q", "r", "iterations"), prepare_fma
+        inputs, prepare = ("p", "q", "r", "start", "iterations"), prepare_fma
         body = (
-            f"nnbt_fma_passes<{kind}, PASSES>(p, q, r, iterations[0], "
+            f"nnbt_fma_passes<{kind}, PASSES>(p, q, r, start, iterations[0], "
             "thread_position_in_threadgroup.x, thread_position_in_grid.x, out);"
         )
     else:
@@ -253,8 +263,8 @@ _SIMDGROUP = {"iterations": 1024, "passes": 4, "data": "exact", "blocks": 1024}
 COMPUTE = (
     Kernel(
         "fma", "flops", "float32", "cuda", text("chip_clock.cu", "fma.cu"),
-        "nnbt::fma_passes<PASSES>(p, q, r, iterations, out, clocks);",
-        ("p", "q", "r", "iterations"), prepare_fma, _FMA, minimum=(8, 0), clocks=True,
+        "nnbt::fma_passes<PASSES>(p, q, r, start, iterations, out, clocks);",
+        ("p", "q", "r", "start", "iterations"), prepare_fma, _FMA, minimum=(8, 0), clocks=True,
     ),
     *(_wgmma(dtype, a_in_registers=False) for dtype in MATRIX_INSTRUCTIONS),
     *(_wgmma(dtype, a_in_registers=True) for dtype in MATRIX_INSTRUCTIONS),
