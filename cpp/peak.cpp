@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -59,21 +60,21 @@ std::int64_t best_addition_ns(const ChainCode& additions, const PeakChain* load,
   return best;
 }
 
-// Whether a child process survives one iteration. The child calls nothing but the chain, since
-// other threads may have held locks at the moment of the fork.
-bool survives(const ChainCode& code) {
+// The signal that ends a child process within one iteration; 0 if none does. The child calls
+// nothing but the chain, since other threads may have held locks at the moment of the fork.
+int fatal_signal(const ChainCode& code) {
   const pid_t child = fork();
-  if (child == -1) return true;  // no room for a process: believe the processor
+  if (child == -1) return 0;  // no room for a process: believe the processor
   if (child == 0) {
-    // A handler of the parent (Python's faulthandler) would print a report of the expected end.
-    (void)std::signal(SIGILL, SIG_DFL);
+    // A handler of the parent (Python's faulthandler) would print a report of the end.
+    for (const int number : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) (void)std::signal(number, SIG_DFL);
     code.run(1);
     _exit(0);
   }
   int status = 0;
   while (waitpid(child, &status, 0) == -1 && errno == EINTR) {
   }
-  return !WIFSIGNALED(status);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
 }  // namespace
@@ -86,14 +87,17 @@ ChainWork PeakChain::work() const {
 
 std::string PeakChain::unusable() const {
   static std::mutex mutex;
-  static std::map<const ChainCode*, bool> tried;
+  static std::map<const ChainCode*, int> tried;
   if (std::string reason = missing(); !reason.empty()) return reason;
   const std::scoped_lock lock(mutex);
-  const auto [entry, first] = tried.try_emplace(code, true);
-  if (first) entry->second = survives(*code);
-  if (entry->second) return {};
-  return "The processor reports " + std::string(isa) +
-         ", but running it ends the process: the hypervisor or system does not allow it.";
+  const auto [entry, first] = tried.try_emplace(code, 0);
+  if (first) entry->second = fatal_signal(*code);
+  const int signal = entry->second;
+  if (signal == 0) return {};
+  const std::string ends =
+      "The processor reports " + std::string(isa) + ", but running it ends the process";
+  if (signal == SIGILL) return ends + ": the hypervisor or system does not allow it.";
+  return ends + " (" + strsignal(signal) + "): a fault of nnbt or of the system, please report it.";
 }
 
 const PeakChain& find_peak_chain(std::string_view name) {

@@ -102,20 +102,52 @@ def check_sme(code: list[Instruction]) -> None:
         assert not (fixed if inside else scalable), instruction
 
 
-def disassemble(program: str, start: int, objdump: str = "objdump") -> list[Instruction]:
-    """The code of a chain that begins at this address of the file."""
-    return parse(
-        subprocess.run(
-            [
-                objdump,
-                "-d",
-                "--no-show-raw-insn",
-                f"--start-address={start}",
-                f"--stop-address={start + LONGEST_CHAIN}",
-                program,
-            ],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-    )
+def disassemble(
+    program: str, start: int | None = None, objdump: str = "objdump"
+) -> list[Instruction]:
+    """The code of a chain that begins at this address of the file, or all of it."""
+    part = ()
+    if start is not None:
+        part = (f"--start-address={start}", f"--stop-address={start + LONGEST_CHAIN}")
+    command = [objdump, "-d", "--no-show-raw-insn", *part, program]
+    return parse(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+_STORE = re.compile(r"^(?P<source>[^,]+),(?P<offset>-?0x[0-9a-f]+|)\((?P<base>%\w+)\)$")
+_BYTES = {"b": 1, "w": 2, "l": 4, "q": 8}
+
+
+def _stored(instruction: Instruction) -> tuple[str, int, int] | None:
+    """(base register, offset, bytes) of a plain store to memory; None for anything else."""
+    store = _STORE.match(instruction.operands)
+    if store is None or "mov" not in instruction.mnemonic:
+        return None
+    offset = int(store["offset"] or "0", 16)
+    vector = {"x": 16, "y": 32, "z": 64}.get(store["source"].removeprefix("%")[:1])
+    if vector and store["source"].endswith(tuple("0123456789")):
+        return store["base"], offset, vector
+    if store["source"].startswith("%r"):
+        return store["base"], offset, 8
+    size = 4 if store["source"].startswith("%e") else _BYTES.get(instruction.mnemonic[-1], 0)
+    return store["base"], offset, size
+
+
+def check_tile_configurations(code: list[Instruction]) -> int:
+    """Each ldtilecfg reads 64 bytes that are constant or were stored just before; how many are."""
+    found = 0
+    for i, instruction in enumerate(code):
+        if instruction.mnemonic != "ldtilecfg":
+            continue
+        found += 1
+        place = re.match(r"(-?0x[0-9a-f]+|)\((%\w+)\)$", instruction.operands)
+        assert place is not None, instruction
+        start, base = int(place[1] or "0", 16), place[2]
+        stores = [_stored(one) for one in code[max(0, i - 40) : i]]
+        written = {
+            offset + byte - start
+            for register, offset, count in filter(None, stores)
+            for byte in range(count)
+            if register == base
+        }
+        assert base == "%rip" or set(range(64)) <= written, (instruction, sorted(written))
+    return found

@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 from nnbt import _native
-from peak_code import check_chain, check_sme, disassemble, parse
+from peak_code import check_chain, check_sme, check_tile_configurations, disassemble, parse
 
 needs_objdump = pytest.mark.skipif(
     shutil.which("objdump") is None, reason="needs objdump (package binutils)"
@@ -25,6 +25,39 @@ def test_inner_loop_is_exactly_the_claimed_instructions(chain):
     check_chain(code, chain.instruction.split("+"), chain.instructions)
     if chain.isa.startswith("SME"):
         check_sme(code)
+
+
+@needs_objdump
+@pytest.mark.skipif(
+    not any(chain.name == "amx_int8" for chain in _native.peak_chains()),
+    reason="tiles (AMX) are x86's",
+)
+def test_tiles_are_configured_by_all_64_bytes():
+    assert check_tile_configurations(disassemble(_native.__file__)) >= 2
+
+
+CONFIGURED = """
+    3b2:\tmovaps %xmm0,-0x78(%rsp)
+    3b7:\tmovaps %xmm0,-0x48(%rsp)
+    3bc:\tmovaps %xmm0,-0x58(%rsp)
+    3c9:\tmovb   $0x1,-0x78(%rsp)
+    3ce:\tmov    %rbx,-0x48(%rsp)
+    3d3:\tmovaps %xmm1,-0x68(%rsp)
+    3d8:\tldtilecfg -0x78(%rsp)
+"""
+
+
+def test_the_check_accepts_a_whole_configuration():
+    assert check_tile_configurations(parse(CONFIGURED)) == 1
+
+
+@pytest.mark.parametrize("line", ["3b7", "3bc", "3d3"])
+def test_the_check_finds_a_dropped_store(line):
+    """What GCC 12 made of its own intrinsic: rows and row bytes were never stored."""
+    less = "\n".join(text for text in CONFIGURED.splitlines() if line not in text)
+    dropped = less if line != "3b7" else less.replace("mov    %rbx,-0x48(%rsp)", "nop")
+    with pytest.raises(AssertionError, match="ldtilecfg"):
+        check_tile_configurations(parse(dropped))
 
 
 GOOD = """

@@ -49,6 +49,25 @@ TEST_CASE("every chain that this machine can run gives the closed form's sum") {
   CHECK(ran >= 2);  // the clock, and what the architecture always has
 }
 
+template <int kSignal>
+double dies(std::int64_t) {
+  (void)std::raise(kSignal);
+  return 0;
+}
+
+TEST_CASE("a chain that ends the process is told by its signal") {
+  const auto nothing_missing = []() -> std::string { return {}; };
+  const auto one = [] { return 1.0; };
+  static constinit const nnbt::ChainCode kRefused{{1, 2, 3.0}, dies<SIGILL>, 1};
+  static constinit const nnbt::ChainCode kFaulty{{1, 2, 3.0}, dies<SIGSEGV>, 1};
+  PeakChain chain{"none", "SIMD", "int8", "int32", "add", one, nothing_missing, &kRefused};
+  CHECK(chain.unusable() ==
+        "The processor reports SIMD, but running it ends the process: the hypervisor or system "
+        "does not allow it.");
+  chain.code = &kFaulty;
+  CHECK(chain.unusable().find("(Segmentation fault): a fault of nnbt") != std::string::npos);
+}
+
 // "full length" takes 20 s under emulation with the shortest registers: .ci/arm64 does it once.
 TEST_CASE("full length: one piece exactly, and several with a rest") {
   for (const PeakChain& chain : nnbt::peak_chains()) {
