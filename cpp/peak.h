@@ -85,13 +85,13 @@ class PeakStep final : public Step {
 
 struct ClockOptions {
   int threads = 1;           // all at once; 0: one per allowed processor
-  std::string_view under{};  // chain that runs for a millisecond before each reading; empty: none
-  int repetitions = 50;
+  std::string_view under{};  // chain that runs for 0.3 ms before each reading; empty: additions
+  int repetitions = 100;
 };
 
-// Clock of the slowest of the cores in Hz while all threads run: from the shortest time, of all
-// repetitions, of additions that wait for one another, one a cycle. `under` tells the clock that
-// wide vectors or tiles leave the core. Takes 0.2 ms a repetition, 1.2 ms with a load.
+// Clock of the slowest of the cores in Hz while all threads run: from the lower quartile of the
+// times of additions that wait for one another, one a cycle, each right after a load. `under` tells
+// the clock that wide vectors or tiles leave the core. Takes 0.3 ms a repetition.
 double core_clock_hz(const ClockOptions& options = {});
 
 }  // namespace nnbt

@@ -490,6 +490,9 @@ def test_hidden_smt_says_what_whole_cores_can_do() -> None:
     sentence = cause.test(smt) or ""
     assert "CPUs 0 and 1 share a core" in sentence
     assert "Of 1 instead of 2 cores the peak is 104.0 GFLOPS, and this is 100% of it." in sentence
+    assert (
+        cause.test(replace(smt, rung=replace(low, rate=110e9))) is None
+    )  # more than one core does
 
 
 def test_the_reference_blas_is_no_cause_once_another_is_preloaded(

@@ -110,7 +110,7 @@ def test_processors_that_the_host_moves_are_told_by_the_crowd(
     found = find_shared_cores(guest(many, moved=True, smt_gain=smt_gain), FMA, 16)
     assert found is not None
     assert (found.cpus, found.cores, found.pairs) == (16, 8, ())
-    assert found.sentence.startswith("16 CPUs share 8 cores, which the system doesn't show")
+    assert found.sentence.startswith("16 CPUs at once get 8 cores, which the system doesn't show")
     assert f"does {8 * smt_gain:.1f} times the work of one alone" in found.sentence
     assert found.sentence.endswith("16.0 times")
 

@@ -23,6 +23,8 @@ LAUNCH_SHARE = 0.15
 """Constant cost of an evaluation, as a share of the median, that explains a loss by itself."""
 WRITE_ALLOCATE_SHARE = 0.6
 """Least share that ordinary stores explain: 2 of 3 bytes count."""
+MOST_OF_PEAK = 1.03
+"""A rate above that of so many cores is no rate of so many."""
 FEW_CORES = 8
 """Cores that may be too few to keep all memory channels of a socket busy."""
 _BLAS_TYPES = ("float32", "float64", "complex64")
@@ -144,6 +146,8 @@ def hidden_smt(f: Facts) -> str | None:
     if f.above.kind.key != "clock" or not f.rung.rate or not f.above.rate:
         return None
     peak = f.above.rate * f.shared.cores / f.shared.cpus
+    if f.rung.rate > MOST_OF_PEAK * peak:
+        return None  # the host has since given them cores of their own
     return (
         f"{f.shared.sentence}. Of {f.shared.cores} instead of {f.shared.cpus} cores the peak is "
         f"{rate_text(peak, f.ladder.unit)}, and this is {f.rung.rate / peak:.0%} of it."

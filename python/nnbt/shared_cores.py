@@ -121,9 +121,9 @@ class SharedCores:
         """The evidence in words."""
         if self.crowd is not None:
             return (
-                f"{self.cpus} CPUs share {self.cores} cores, which the system doesn't show: one "
-                f"thread of {self.crowd.chain} on each does {self.crowd.gain:.1f} times the work "
-                "of one alone, and one of additions that leave the ports free "
+                f"{self.cpus} CPUs at once get {self.cores} cores, which the system doesn't show: "
+                f"one thread of {self.crowd.chain} on each does {self.crowd.gain:.1f} times the "
+                "work of one alone, and one of additions that leave the ports free "
                 f"{self.crowd.control_gain:.1f} times"
             )
         first = self.pairs[0]

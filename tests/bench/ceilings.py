@@ -28,6 +28,7 @@ for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
 import numpy as np  # noqa: E402
 
 from nnbt import _native  # noqa: E402
+from nnbt.loss_tests import MOST_OF_PEAK  # noqa: E402
 from nnbt.shared_cores import (  # noqa: E402
     CROWD,
     SharedCores,
@@ -160,7 +161,7 @@ def peak_of(chain, cores: int, rounds: int) -> bool:
         text += f" ({max(clocks) / 1e9:.3f} without it)"
     ratio, bar = rate / derived, PEAK_BAR.get(chain.dtype)
     shared = shared_cores(chain.name, cores) if bar is not None and ratio < bar else None
-    if shared is None:
+    if shared is None or ratio > MOST_OF_PEAK * shared.cores / shared.cpus:
         return show(chain.name, value, text, ratio, bar)
     show(chain.name, value, text, ratio, None)
     print(f"  {shared.sentence}.")
