@@ -361,6 +361,7 @@ def facts(
 
 GPU = {"device": "gpu"}
 STREAM = {"metric": "bandwidth"}
+SHARED = SharedCores((Pair((0, 1), "avx2", 1.0, 2.0),), 2)
 HOLDS: dict[str, tuple[Facts, Facts]] = {
     "REFERENCE_BLAS": (facts(blas=BLAS), facts()),
     "SIMPLE_KERNEL": (facts(dtype="bfloat16"), facts(dtype="float32")),
@@ -407,7 +408,7 @@ HOLDS: dict[str, tuple[Facts, Facts]] = {
         facts("native", "clock", row=result("kernel"), **GPU),
     ),
     "HIDDEN_SMT": (
-        facts("native", "clock", shared=SharedCores((Pair((0, 1), "avx2", 1.0, 2.0),), 2)),
+        facts("native", "clock", shared=replace(SHARED, cpus=4)),
         facts("native", "clock"),
     ),
     "SCATTER": (
@@ -485,7 +486,7 @@ def test_hidden_smt_says_what_whole_cores_can_do() -> None:
     planted = HOLDS["HIDDEN_SMT"][0]
     low = replace(planted.rung, rate=104e9)
     high = replace(planted.above, rate=208e9)
-    smt = replace(planted, ladder=made(high, low), rung=low, above=high)
+    smt = replace(planted, ladder=made(high, low), rung=low, above=high, shared=SHARED)
     cause = next(cause for cause in CAUSES if cause.code == "HIDDEN_SMT")
     sentence = cause.test(smt) or ""
     assert "CPUs 0 and 1 share a core" in sentence
