@@ -218,7 +218,7 @@ void add_peak(nb::module_& m) {
       nb::call_guard<nb::gil_scoped_release>(),
       "Clock of the slowest of `threads` cores in Hz, from dependent additions, one a cycle.\n\n"
       "under names a peak chain that runs right before each reading, for the clock that wide\n"
-      "vectors or tiles leave. Lower quartile of the repetitions, 0.3 ms each.");
+      "vectors or tiles leave. Median of the repetitions, 0.3 ms each.");
 }
 
 }  // namespace

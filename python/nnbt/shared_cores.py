@@ -174,7 +174,7 @@ def measure_pair(measure: Measure, chain: str, cpus: tuple[int, int]) -> Pair:
 
 
 def measure_crowd(measure: Measure, chain: str, cpus: Sequence[int]) -> Crowd:
-    """Gains of all processors over the first one, from the shortest times of all rounds.
+    """Gains of all processors over the first one, from the median times of all rounds.
 
     Raises Unsupported where threads can't be pinned to these processors.
     """
@@ -183,12 +183,16 @@ def measure_crowd(measure: Measure, chain: str, cpus: Sequence[int]) -> Crowd:
         for name in (chain, CLOCK_CHAIN)
         for where in (cpus[:1], cpus)
     }
-    best = dict.fromkeys(steps, math.inf)
+    times: dict[tuple[str, int], list[int]] = {key: [] for key in steps}
     for _ in range(CROWD_ROUNDS):
         for key, step in steps.items():
-            best[key] = min(best[key], *measure(step, warmup=1, runs=RUNS).samples_ns)
+            times[key] += measure(step, warmup=1, runs=RUNS).samples_ns
+    # The shortest times of all are those of moments with cores to spare.
+    typical = {key: _native.median(samples) for key, samples in times.items()}
     count = len(cpus)
-    gain, control = (count * best[name, 1] / best[name, count] for name in (chain, CLOCK_CHAIN))
+    gain, control = (
+        count * typical[name, 1] / typical[name, count] for name in (chain, CLOCK_CHAIN)
+    )
     return Crowd(count, chain, gain, control)
 
 
