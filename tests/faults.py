@@ -476,6 +476,12 @@ def a_device_whose_peak_is_exceeded_by_10_percent(patch: pytest.MonkeyPatch, _: 
     with_peak(patch, 514e6 / 1.1)
 
 
+@fault("SLOPE_ABOVE_CEILING", metric="flops", sizes=[64])
+def a_device_whose_peak_the_slope_exceeds_alone(patch: pytest.MonkeyPatch, _: object) -> None:
+    """The rate is at 101 %, and the slope, without the 2 % of an evaluation, at 103."""
+    with_peak(patch, 514e6 / 1.01)
+
+
 @fault("IMPOSSIBLE_RATE", metric="flops", sizes=[64])
 def a_device_whose_peak_is_half_the_rate(patch: pytest.MonkeyPatch, _: object) -> None:
     with_peak(patch, 514e6 / 2)

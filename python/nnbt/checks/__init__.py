@@ -222,6 +222,14 @@ CHECKS: tuple[Check, ...] = (
         lambda e: work.above_ceiling(e, CEILING_SUSPECT, CEILING_INVALID),
     ),
     Check(
+        "SLOPE_ABOVE_CEILING",
+        "suspect",
+        "published or clock-derived peak of the device",
+        f"slope rate at most {CEILING_SUSPECT:.0%} of it",
+        "a slope out of a few runs, shown with as many digits as a median of hundreds",
+        lambda e: work.slope_above_ceiling(e, CEILING_SUSPECT),
+    ),
+    Check(
         "IMPOSSIBLE_RATE",
         "invalid",
         "published or clock-derived peak of the device",

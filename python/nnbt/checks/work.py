@@ -116,6 +116,20 @@ def above_ceiling(e: Evidence, low: float, high: float) -> str | None:
     return f"The rate is {share:.0%} of what the device can do ({e.ceiling.source})."
 
 
+def slope_above_ceiling(e: Evidence, most: float) -> str | None:
+    if e.ceiling is None or e.slope is None or e.slope.doubling is None or no_rate(e) is not None:
+        return None
+    if e.slope.unit_s <= 0:
+        return None
+    share = e.rate * e.summary.median_s / (e.units * e.slope.unit_s) / e.ceiling.rate
+    if share <= most:
+        return None
+    return (
+        f"The slope rate is {share:.0%} of what the device can do ({e.ceiling.source}): its few "
+        "runs were disturbed. The rate of the median does not depend on it."
+    )
+
+
 def placed(e: Evidence, verdicts: tuple[str, ...]) -> str | None:
     placement = e.details.get("placement")
     if placement is None or placement["verdict"] not in verdicts:
