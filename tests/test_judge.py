@@ -156,6 +156,17 @@ def test_the_headline_must_fit_the_slope(
     assert codes_of(slope=slope, readings=readings) == found
 
 
+@pytest.mark.parametrize(("steal", "found"), [(0.5, {"NOISY_NEIGHBOUR"}), (0.0, None)])
+def test_beside_others_the_median_run_is_set_against_the_slope(
+    steal: float, found: set[str] | None
+) -> None:
+    """The fastest run had a moment for itself: a tenth of what a unit takes beside the others."""
+    samples = [100_000, *([500_000] * 11)]
+    changes = {"samples_ns": samples, "summary": summarize(samples), "rate": 1.0}
+    codes = codes_of(readings={"steal_time": steal}, slope=fit(LINE, 1e-6), **changes)
+    assert codes == (found or {"HEADLINE_OFF_SLOPE"})
+
+
 def test_a_first_unit_that_was_skipped_is_no_mere_slowdown() -> None:
     """Two K, of which the first spins for a tenth of its time."""
     slope = fit({1: 1e-3, 2: 20e-3}, 1e-6)

@@ -101,8 +101,8 @@ def proves_work(slope: Slope) -> bool | None:
     return DOUBLING[0] <= slope.doubling <= DOUBLING[1]
 
 
-def headline_share(slope: Slope, units: int, best_s: float, floor_s: float) -> float | None:
-    """The fastest timed run, less its constant cost, over its units of work at the slope's rate.
+def headline_share(slope: Slope, units: int, run_s: float, floor_s: float) -> float | None:
+    """A timed run of `run_s`, less its constant cost, over its units of work at the slope's rate.
 
     The constant cost is the line's, at most an empty evaluation: that one alone is too much where
     threads wake while the work goes on (110 us for a unit of 111 with a floor of 82: the line says
@@ -110,7 +110,7 @@ def headline_share(slope: Slope, units: int, best_s: float, floor_s: float) -> f
     """
     if slope.doubling is None or slope.doubling < DOUBLING[0] or slope.unit_s <= 0:
         return None
-    return (best_s - min(floor_s, slope.overhead_s)) / (units * slope.unit_s)
+    return (run_s - min(floor_s, slope.overhead_s)) / (units * slope.unit_s)
 
 
 def ladder_for(unit_s: float, budget_s: float, largest_k: int, rounds: int = ROUNDS) -> list[int]:
