@@ -20,7 +20,12 @@ def _value(argument: Any) -> int:
 
 
 class FakeLibraries:
-    """Keeps what was created; `algorithms` are offered, those in `refused` fail when run."""
+    """Keeps what was created; `algorithms` are offered, those in `refused` fail when run.
+
+    Those in `idle` do nothing and say that all went well.
+    """
+
+    idle: tuple[int, ...] = ()
 
     def __init__(self, algorithms: int = 3, refused: tuple[int, ...] = (), spoil: float = 0.0):
         self.live: dict[int, Any] = {}
@@ -52,6 +57,9 @@ class FakeLibraries:
     def _cudaMemcpy(self, target: Any, source: Any, size: int, _: int) -> None:  # noqa: N802
         ctypes.memmove(target, source, size)
 
+    def _cudaMemset(self, target: Any, value: int, size: int) -> None:  # noqa: N802
+        ctypes.memset(target, value, size)
+
     def _cublasLtMatmulDescSetAttribute(  # noqa: N802
         self, description: Any, attribute: int, value: Any, size: int
     ) -> None:
@@ -79,6 +87,8 @@ class FakeLibraries:
         attributes = self.live[_value(description)][2:]
         assert (cublaslt.CUBLASLT_MATMUL_DESC_TRANSA, cublaslt.CUBLAS_OP_T, 4) in attributes
         self.ran.append(chosen)
+        if chosen in self.idle:
+            return
         self.fast.append((cublaslt.CUBLASLT_MATMUL_DESC_FAST_ACCUM, 1, 1) in attributes)
         kind, n, *_ = self.live[_value(a_layout)]
         row = FORMATS[_FORMATS[kind]]

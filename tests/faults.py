@@ -300,6 +300,26 @@ def one_wrong_element_in_a_copy(patch: pytest.MonkeyPatch, _: object) -> None:
     with_copy(patch, lambda mx, blocks, _: mx.array(blocks[0]).at[-1, -1].add(1))
 
 
+@fault("WRONG_ANSWER", op="copy", sizes=[2048])
+@fault("WRONG_ANSWER", op="copy", sizes=[64])
+def a_copy_of_the_first_quarter(patch: pytest.MonkeyPatch, _: object) -> None:
+    with_copy(patch, lambda mx, blocks, _: mx.array(blocks[0][: blocks[0].shape[0] // 4]))
+
+
+@fault("WRONG_ANSWER", metric="flops", dtype="int64", sizes=[2048])
+def rows_in_the_middle_only(patch: pytest.MonkeyPatch, _: object) -> None:
+    """Half of them, and the first and the last."""
+    kernel = mlx_flops._exact_kernel
+
+    def some(bench: Bench, z: Any, operand: Any, stream: Any) -> Any:
+        done, n = kernel(bench, z, operand, stream), bench.n
+        row = bench.mx.arange(n)[:, None]
+        right = (row == 0) | (row == n - 1) | ((row >= 831) & (row < 1855))
+        return bench.mx.where(right, done, z)
+
+    patch.setattr(mlx_flops, "_exact_kernel", some)
+
+
 @fault("REDUCED_PRECISION", metric="flops")
 def inputs_rounded_to_10_bits(patch: pytest.MonkeyPatch, _: object) -> None:
     """What TF32 does to both operands; here to the left one, and to the product."""
@@ -474,6 +494,11 @@ def with_peak(patch: pytest.MonkeyPatch, rate: float) -> None:
 @fault("ABOVE_CEILING", metric="flops", sizes=[64])
 def a_device_whose_peak_is_exceeded_by_10_percent(patch: pytest.MonkeyPatch, _: object) -> None:
     with_peak(patch, 514e6 / 1.1)
+
+
+@fault("MEDIAN_OFF_SLOPE", metric="flops", sizes=[64])
+def a_window_that_was_slow_throughout(_: object, measure: FakeMeasure) -> None:
+    measure.pattern = [1.9 * factor for factor in STEADY]
 
 
 @fault("SLOPE_ABOVE_CEILING", metric="flops", sizes=[64])

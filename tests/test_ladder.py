@@ -376,8 +376,8 @@ HOLDS: dict[str, tuple[Facts, Facts]] = {
         facts(row=result(overhead_us=100.0)),
     ),
     "ONE_BY_ONE": (
-        facts(row=result(slope_rate=0.9e9)),
-        facts(row=result(slope_rate=0.7e9)),
+        facts(row=result(slope_rate=0.9e9), **GPU),
+        facts(row=result(slope_rate=0.7e9), **GPU),
     ),
     "ONE_THREAD_A_STREAM": (
         facts(row=result(params={"cpu_workers": 1})),
@@ -708,7 +708,7 @@ def test_a_chip_that_the_kernels_do_not_know_counts_by_its_row(
         ({"metrics": ("flops_graph",)}, None, "type --metric flops or bandwidth"),
         ({"device": "hybrid"}, None, "type --device cpu or gpu"),
         ({"dtypes": ("float33",)}, None, "type one of"),
-        ({}, "no/such/lib.so", "There is no file no/such/lib.so"),
+        ({}, "no/such/lib.so", "no/such/lib.so is not there"),
         ({"metrics": ("bandwidth",)}, "lib.so", "--try preloads a BLAS"),
         ({"dtypes": ("float16",)}, "lib.so", "--try preloads a BLAS"),
         ({}, "/tmp/a b.so", "splits paths at spaces"),  # noqa: S108  never opened
@@ -795,11 +795,34 @@ def test_a_library_without_the_product_is_refused_before_anything_is_measured(
             "#include <unistd.h>\n__attribute__((constructor)) static void e(void) { _exit(3); }",
             "",
         ),
+        (
+            "#include <stdio.h>\n"
+            '__attribute__((constructor)) static void hi(void) { printf("\\xff banner "); }\n'
+            '__attribute__((destructor)) static void bye(void) { printf("bye\\n"); }',
+            "lacks",
+        ),
     ],
 )
 def test_only_a_library_that_loads_lacks_a_function(source: str, said: str, tmp_path: Path) -> None:
     compile_library(source, tmp_path / "lib.so")
     assert ladder_run._said_of(str(tmp_path / "lib.so"), "cblas_sgemm") == said
+
+
+@pytest.mark.parametrize("name", ["loop.so", "x" * 300])
+def test_names_that_no_file_can_have_are_sentences(name: str, tmp_path: Path) -> None:
+    (tmp_path / "loop.so").symlink_to(tmp_path / "loop.so")
+    with pytest.raises(nnbt.Unsupported, match="type --try with the path of an OpenBLAS"):
+        climb(QUICK, library=str(tmp_path / name), measure=FakeMeasure())
+
+
+def test_a_library_whose_loading_does_not_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = "__attribute__((constructor)) static void wait(void) { pause(); }"
+    compile_library(f"#include <unistd.h>\n{waits}", tmp_path / "lib.so")
+    monkeypatch.setattr(ladder_run, "_LOAD_SECONDS", 1)
+    with pytest.raises(nnbt.Unsupported, match="loading it did not end within 1 s"):
+        climb(QUICK, library=str(tmp_path / "lib.so"), measure=FakeMeasure())
 
 
 def test_what_can_not_be_loaded_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
@@ -855,7 +878,7 @@ def test_the_command_draws_in_ascii_where_it_must(tmp_path: Path) -> None:
     ("args", "words"),
     [
         (["--metric", "conv"], "type --metric flops or bandwidth"),
-        (["--try", "no.so", "--device", "cpu"], "There is no file no.so"),
+        (["--try", "no.so", "--device", "cpu"], "no.so is not there: type --try"),
         (["--sizes", "0", "--device", "cpu"], "--sizes 0"),
         (["--tf32", "maybe", "--device", "cpu"], "Unknown --tf32"),
         (["--dtype", "float33", "--device", "cpu"], "Unknown --dtype"),

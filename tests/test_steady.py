@@ -45,15 +45,35 @@ def test_the_second_window_counts_whether_faster_or_slower(
     assert first is not None
     assert word in first.scatter
     assert list(first.samples_ns) == scattered.samples_ns
-    assert first.first_run_s == pytest.approx(7e-3)
+    assert first.which == "first"
     assert first.window_s == pytest.approx(scattered.window_ns * 1e-9)
 
 
 def test_what_scatters_twice_is_reported_as_it_came_first() -> None:
     windows = iter([samples(SCATTERED), samples(DRIFTING)])
-    chosen, first = steady_window(lambda: next(windows))
+    chosen, other = steady_window(lambda: next(windows))
     assert chosen.samples_ns == samples(SCATTERED).samples_ns
-    assert first is None
+    assert other is not None
+    assert other.which == "second"
+    assert list(other.samples_ns) == samples(DRIFTING).samples_ns
+    assert other.note.startswith("timed twice, and both windows scatter; the second: Runs became")
+
+
+def test_a_second_window_that_fails_or_is_too_short_leaves_the_first() -> None:
+    def fails() -> FakeSamples:
+        if seen:
+            raise RuntimeError("no more")
+        seen.append(1)
+        return samples(SCATTERED)
+
+    seen: list[int] = []
+    chosen, other = steady_window(fails)
+    assert (chosen.samples_ns, other) == (samples(SCATTERED).samples_ns, None)
+    windows = iter([samples(SCATTERED), samples([1.0, 1.0])])
+    chosen, other = steady_window(lambda: next(windows))
+    assert chosen.samples_ns == samples(SCATTERED).samples_ns
+    assert other is not None
+    assert other.which == "second"
 
 
 class _Calming(FakeMeasure):
@@ -76,9 +96,12 @@ def calming() -> _Calming:
 def test_the_row_says_that_it_was_timed_twice_and_keeps_both() -> None:
     (row,) = nnbt.run("bandwidth", "cpu", "float32", [64], cpu_workers=1, measure=calming()).results
     assert "WIDE_INTERVAL" not in [reason.code for reason in row.reasons]
-    assert any(note.startswith("timed twice; at first: The median is known") for note in row.notes)
-    kept = row.as_dict()["details"]["first_window"]
+    (note,) = (note for note in row.notes if note.startswith("timed twice"))
+    assert note.startswith("timed twice, this is the second window; the first: The median is known")
+    kept = row.as_dict()["details"]["other_window"]
+    assert kept["which"] == "first"
     assert len(kept["samples_ns"]) == len(SCATTERED)
+    assert row.first_run_s == pytest.approx(2e-3)
     assert len(row.samples_ns) == len(STEADY)
 
 
@@ -88,5 +111,5 @@ def test_counted_runs_and_unchecked_ones_are_timed_once(more: dict[str, int]) ->
     (row,) = nnbt.run(
         "bandwidth", "cpu", "float32", [64], cpu_workers=1, measure=measure, **more
     ).results
-    assert "first_window" not in row.details
+    assert "other_window" not in row.details
     assert row.samples_ns[0] == 1_020_000 * 13 // 10

@@ -44,6 +44,16 @@ def test_a_wrong_product_is_found(dtype, libraries):
     assert "the product is off by" in (built.check() or "")
 
 
+@pytest.mark.parametrize("dtype", cublaslt.PRECISIONS)
+def test_an_algorithm_that_does_nothing_has_no_right_product(dtype, libraries):
+    libraries.idle = (1,)
+    times = iter([30.0, 1.0, 20.0] * 2)
+    built = vendor.cublaslt_matmul(dtype, 32, best_ns=lambda run: (run(), next(times))[1])
+    assert libraries.ran[-1] != 1
+    assert "algorithm 11" in built.notes[0]
+    assert "the product is off by" in (built.check() or "")
+
+
 def test_fastest_algorithm_is_kept_and_named(libraries):
     times = iter([30.0, 10.0, 20.0])
     built = vendor.cublaslt_matmul("bfloat16", N, best_ns=lambda run: (run(), next(times))[1])

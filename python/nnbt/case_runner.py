@@ -20,7 +20,7 @@ from nnbt.plan import RANDOM_DATA, Options, Plan
 from nnbt.result import Case, Result, Run
 from nnbt.slope import Slope, measure_slope
 from nnbt.stats import summarize
-from nnbt.steady import FirstWindow, steady_window
+from nnbt.steady import OtherWindow, steady_window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,7 +104,8 @@ class _Runner:
         self.mx = session.mx
         self.options = session.options
         self.floor_problem = ""
-        self.first_window: FirstWindow | None = None
+        self.other_window: OtherWindow | None = None
+        self.first_run_s = 0.0
 
     def run(self) -> Result:
         from nnbt.mlx_data import Placement
@@ -184,7 +185,7 @@ class _Runner:
         step = workload.step(workload.units)
 
         def window() -> SamplesLike:
-            return self.session.measure(
+            samples = self.session.measure(
                 step,
                 warmup=warmup,
                 runs=runs,
@@ -194,10 +195,13 @@ class _Runner:
                     count, elapsed * 1e-9
                 ),
             )
+            self.first_run_s = self.first_run_s or samples.first_run_ns * 1e-9
+            return samples
 
-        if runs or not options.checks:
+        # Where a window has no units, what its sides leave behind is of all windows together.
+        if runs or not options.checks or workload.no_slope:
             return window()
-        samples, self.first_window = steady_window(window)
+        samples, self.other_window = steady_window(window)
         return samples
 
     def _floor(self, workload: Workload) -> float:
@@ -292,11 +296,9 @@ class _Runner:
         details |= found
         if state is not None:
             details["gpu_state"] = asdict(state)
-        first_run_s = samples.first_run_ns * 1e-9
-        if self.first_window is not None:
-            details["first_window"] = asdict(self.first_window)
-            first_run_s = self.first_window.first_run_s
-            more_notes = (*more_notes, f"timed twice; at first: {self.first_window.scatter}")
+        if self.other_window is not None:
+            details["other_window"] = asdict(self.other_window)
+            more_notes = (*more_notes, self.other_window.note)
         details["cost"] = {"answer_s": answered - started, "slope_s": check_s + started - answered}
         if ceiling is not None:
             details["ceiling"] = asdict(ceiling)
@@ -325,7 +327,7 @@ class _Runner:
             samples_ns=tuple(samples.samples_ns),
             stop="one run" if once is not None and self.options.runs is None else samples.stop,
             warmup_runs=samples.warmup_runs,
-            first_run_s=first_run_s,
+            first_run_s=self.first_run_s,
             window_s=window_s,
             check_s=check_s,
             sizes=dict(sizes),

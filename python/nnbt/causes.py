@@ -102,13 +102,6 @@ CAUSES: tuple[Cause, ...] = (
         loss_tests.low_clock,
     ),
     Cause(
-        "ONE_BY_ONE",
-        ("library", *_MLX),
-        "one operation in an evaluation, so that the device is idle from one to the next",
-        "evaluate several operations at once: one mx.eval of many outputs",
-        loss_tests.one_by_one,
-    ),
-    Cause(
         "WRITE_ALLOCATE",
         ("mlx",),
         "ordinary stores read before they write",
@@ -149,6 +142,13 @@ CAUSES: tuple[Cause, ...] = (
         "other work on the same processors",
         "repeat when the machine is idle",
         lambda f: f.reason("NOISY_NEIGHBOUR") or None,
+    ),
+    Cause(
+        "ONE_BY_ONE",
+        ("library", *_MLX),
+        "one operation in an evaluation, so that the device is idle from one to the next",
+        "evaluate several operations at once: one mx.eval of many outputs",
+        loss_tests.one_by_one,
     ),
     Cause(
         "SCATTER",

@@ -286,7 +286,8 @@ def _refuse_options_before(ctx: click.Context, command: str) -> None:
     flag_value="all",
     default=None,
     metavar="[TOPIC]",
-    help="Print a table in words: formulas, checks, columns, dtypes, devices, data, probes.",
+    help="Print a table in words: formulas, checks, columns, dtypes, devices, engines, ladder, "
+    "data, probes.",
 )
 def info(topic: str | None, explain: str | None) -> None:
     """Say what each device can do and, where it can't, the command that would change it.

@@ -75,6 +75,13 @@ class Files:
                     raise
                 self._problems[path] = f"{path} could not be written ({error.strerror})"
 
+    def tell_untouched(self) -> None:
+        """Says of files of an earlier run that nothing of this one is in them."""
+        old = [str(path) for path, _ in self._writers if path.is_file()]
+        if old:
+            which = " and ".join(old)
+            click.echo(f"nnbt: no case was finished; {which}: still of an earlier run", err=True)
+
     def problem(self) -> str:
         """What the latest attempts could not write, as a sentence; empty if all went well."""
         joined = "; ".join(self._problems.values())
@@ -103,7 +110,9 @@ def measure_and_print(options: Any, files: Files) -> Run:
     try:
         run = execute(options, listener=console, argv=sys.argv[1:])
     except KeyboardInterrupt:
-        if console.run is not None:  # interrupted while writing: the last case is still missing
+        if console.run is None:
+            files.tell_untouched()
+        else:  # interrupted while writing: the last case is still missing
             files.write(console.run, last=True)
             console.close()
             if files.problem():

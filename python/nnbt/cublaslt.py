@@ -118,6 +118,8 @@ _SIGNATURES: dict[str, list[Any]] = {
     "cudaMalloc": [_P, _SIZE],
     "cudaFree": [_P],
     "cudaMemcpy": [_P, _P, _SIZE, _I],
+    "cudaMemset": [_P, _I, _SIZE],
+    "cudaDeviceSynchronize": [],
     "cudaStreamCreateWithFlags": [_P, ctypes.c_uint],
     "cudaStreamSynchronize": [_P],
     "cudaStreamDestroy": [_P],
@@ -280,6 +282,11 @@ class Matmul:
         for _ in range(count):
             _call("cublasLtMatmul", *arguments)
         _call("cudaStreamSynchronize", self._stream)
+
+    def spoil(self) -> None:
+        """Makes every element of D wrong: NaN or -1."""
+        _call("cudaMemset", self._d, 0xFF, self._d_bytes)
+        _call("cudaDeviceSynchronize")  # it runs in another stream than products
 
     def column(self, index: int) -> NDArray[Any]:
         """Bits of D[:, index], that is of A times row `index` of B."""

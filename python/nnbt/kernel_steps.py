@@ -30,6 +30,10 @@ RUN_BYTES = 2**29
 """What the launches of a run move together at least: more than the caches of a GPU hold."""
 
 
+LEAST_SHARE, MOST_SHARE = 0.05, 1.1
+"""Of the peak at the chip's own clock: beyond these it is the clock that is wrong."""
+
+
 def _language() -> str:
     return "metal" if sys.platform == "darwin" else "cuda"
 
@@ -86,6 +90,8 @@ def _chip_clock(
     )
     details["clock_peak"] = {"rate": peak, "source": source}
     share = clock.launches * built.work.ops / clock.span_s / peak
+    if not LEAST_SHARE < share < MOST_SHARE:
+        return f"the chip's own counter can't be right ({note}): NVML's clock stands for it", {}
     return f"{note}; the last run did {share:.1%} of the peak at it", details
 
 

@@ -62,7 +62,7 @@ RUNGS = {
             "vendor library",
             "the best product of BLAS or cuBLASLt",
             "library",
-            "No vendor library does nothing but move memory.",
+            "There is no vendor library that only moves memory.",
         ),
         Kind("mlx", "MLX eager", "one operation of MLX in one evaluation", "mlx"),
         Kind("mlx-compiled", "MLX compiled", "the same under mx.compile", "mlx-compiled"),
@@ -289,4 +289,7 @@ def _rows(run: Run | None) -> Sequence[Result]:
 
 def refused(kind: Kind, error: Unsupported) -> Rung:
     """A rung that can't be measured here."""
-    return Rung(kind, reason=str(error), verdict="UNSUPPORTED")
+    reason = str(error)
+    if "--engine" in reason:  # an option that a ladder does not have
+        reason = reason.partition(": type ")[0] + "."
+    return Rung(kind, reason=reason, verdict="UNSUPPORTED")

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _PRODUCTS = {"float32": "cblas_sgemm", "float64": "cblas_dgemm", "complex64": "cblas_cgemm"}
 """The function that MLX multiplies each type with on the CPU."""
+_TRY_SECONDS, _TRY_WINDOWS = 120, 20
+"""For the process with the other BLAS: start and checks, and so many times --max-seconds a size."""
 _NOT_PRELOADED = "cannot be preloaded"  # what ld.so says, and then goes on without it
 
 
@@ -124,16 +126,20 @@ def _check_library(options: Options, device: str, library: str) -> None:
             "--try preloads a BLAS, which multiplies on the CPU: type --device cpu --metric flops "
             f"--dtype {' or '.join(_PRODUCTS)}, or leave it out."
         )
-    if set(str(Path(library).resolve())) & {" ", ":"}:
+    try:
+        path = Path(library).resolve()
+        there, folder = path.is_file(), path.is_dir()
+    except (OSError, RuntimeError) as error:
+        why = getattr(error, "strerror", None) or "it is a link to itself, or its folder is gone"
+        raise Unsupported(f"{library} can't be opened ({why}): {_NAME_A_BLAS}") from error
+    if set(str(path)) & {" ", ":"}:
         raise Unsupported(
             f"{library} can't be preloaded, since the loader splits paths at spaces and colons: "
             "type --try with a path without them, such as a link."
         )
-    if not Path(library).is_file():
-        raise Unsupported(
-            f"There is no file {library}: type --try with the path of an OpenBLAS, such as "
-            "/usr/lib/x86_64-linux-gnu/libopenblas.so.0."
-        )
+    if not there:
+        what = "is a folder" if folder else "is not there"
+        raise Unsupported(f"{library} {what}: {_NAME_A_BLAS}")
     said = _said_of(library, _PRODUCTS[token])
     if said == _LACKS:
         raise Unsupported(
@@ -142,21 +148,28 @@ def _check_library(options: Options, device: str, library: str) -> None:
             "Debian's libopenblas0."
         )
     if said.startswith(_UNLOADABLE):
-        raise Unsupported(
-            f"The system can't load {library} ({said.removeprefix(_UNLOADABLE)}): type --try with "
-            "the path of an OpenBLAS, such as /usr/lib/x86_64-linux-gnu/libopenblas.so.0."
-        )
+        why = said.removeprefix(_UNLOADABLE)
+        raise Unsupported(f"The system can't load {library} ({why}): {_NAME_A_BLAS}")
 
 
+_NAME_A_BLAS = (
+    "type --try with the path of an OpenBLAS that is installed (Debian's libopenblas0 has "
+    "libopenblas.so.0, in /usr/lib and the machine's name)."
+)
 _LACKS, _UNLOADABLE = "lacks", "unloadable: "
+_LOAD_SECONDS = 20
+# Marked, and the end of the process: a library may print what it likes, also when it is unloaded.
+_MARK = "nnbt-says:"
 _LOAD = f"""
-import ctypes, sys
+import ctypes, os, sys
 try:
     library = ctypes.CDLL(sys.argv[1])
 except OSError as error:
-    print("{_UNLOADABLE}" + str(error))
+    said = "{_UNLOADABLE}" + str(error)
 else:
-    print("" if hasattr(library, sys.argv[2]) else "{_LACKS}")
+    said = "" if hasattr(library, sys.argv[2]) else "{_LACKS}"
+print("{_MARK}" + said, flush=True)
+os._exit(0)
 """
 
 
@@ -166,8 +179,14 @@ def _said_of(library: str, symbol: str) -> str:
     Nothing also where loading it ends that process: the one that preloads it tells.
     """
     command = [sys.executable, "-c", _LOAD, str(Path(library).resolve()), symbol]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  this Python
-    return (done.stdout.splitlines() or [""])[-1]
+    try:
+        done = subprocess.run(  # noqa: S603  this Python
+            command, capture_output=True, check=False, timeout=_LOAD_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return f"{_UNLOADABLE}loading it did not end within {_LOAD_SECONDS} s"
+    said = done.stdout.decode(errors="replace").partition(_MARK)[2]
+    return said.partition("\n")[0]
 
 
 def _tensor_float(options: Options, device: str) -> bool:
@@ -218,13 +237,19 @@ def preloaded(kind: Kind, options: Options, library: str) -> Rung:
             *(["--runs", str(options.runs)] if options.runs else []),
         ]  # fmt: skip
         libraries = (str(Path(library).resolve()), os.environ.get("LD_PRELOAD"))
-        done = subprocess.run(  # noqa: S603  this Python, with options that were checked
-            command,
-            env={**os.environ, "LD_PRELOAD": ":".join(filter(None, libraries))},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        limit_s = _TRY_SECONDS + _TRY_WINDOWS * options.max_seconds * len(sizes)
+        try:
+            done = subprocess.run(  # noqa: S603  this Python, with options that were checked
+                command,
+                env={**os.environ, "LD_PRELOAD": ":".join(filter(None, libraries))},
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=limit_s,
+            )
+        except subprocess.TimeoutExpired:
+            return Rung(kind, reason=f"With {library} MLX did not end within {limit_s:,.0f} s.")
         if _NOT_PRELOADED in done.stderr:
             return Rung(kind, reason=f"{library} is no library that this system can load.")
         if not path.is_file():

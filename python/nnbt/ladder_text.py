@@ -66,7 +66,11 @@ def _without(rung: Rung) -> str:
 
 def _by(rung: Rung) -> str:
     symbol = VERDICT_SYMBOLS.get(rung.verdict, "")
-    return f"{symbol} {rung.by}" if symbol not in ("", "✓") else rung.by
+    if symbol in ("", "✓"):
+        return rung.by
+    reasons = rung.row.reasons if rung.row is not None else ()
+    codes = [reason.code for reason in reasons if reason.severity != "note"]
+    return f"{symbol} {rung.by}" + (f" ({', '.join(codes)})" if codes else "")
 
 
 def _sentence(ladder: Ladder, loss: Loss) -> str:

@@ -119,7 +119,9 @@ def launch_bound(f: Facts) -> str | None:
 
 def one_by_one(f: Facts) -> str | None:
     row, above = f.rung.row, f.above.rate
-    if row is None or not row.slope_rate or not above or row.slope_rate < LARGE_LOSS * above:
+    if f.ladder.device != "gpu" or row is None or not row.slope_rate or not above:
+        return None
+    if row.slope_rate < LARGE_LOSS * above:
         return None
     return (
         "One operation an evaluation leaves the device idle in between: several in one run at "

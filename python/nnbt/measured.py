@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import json
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 KEEP_DAYS = 90
 """After this a lower rate replaces a higher one: drivers and firmware change."""
-UNFIT = {"ABOVE_CEILING", "CACHE_RESIDENT", "NOISY_NEIGHBOUR", "UNCHECKED"}
+UNFIT = {"ABOVE_CEILING", "CACHE_RESIDENT", "NOISY_NEIGHBOUR", "UNCHECKED", "WIDE_INTERVAL"}
 """Codes of reasons that make a result no ceiling, whatever its verdict."""
 GPU_LEAST_BYTES = 2**27
 """Smaller arrays than this may stay in the cache of a large GPU."""
@@ -139,6 +140,8 @@ class Ceilings:
             best = {key: Measured(**row) for key, row in data["ceilings"].items()}
             for row in best.values():
                 row.age()
+                if not (math.isfinite(row.rate) and row.rate > 0):
+                    return {}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError):
             return {}  # no file, no home, or a file that something else wrote
         return best

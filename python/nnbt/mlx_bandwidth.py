@@ -149,6 +149,8 @@ def _frees(bench: Bench, size: int) -> bool:
 
 def _same(mx: Any, output: Any, inputs: Sequence[Any], spread: int) -> bool:
     """Whether one row in `spread` is, bit for bit, the copy or the sum of its inputs."""
+    if any(output.shape != matrix.shape for matrix in inputs):
+        return False
     rows = int(output.shape[0])
     at_once = max(1, _BYTES_AT_ONCE * rows // output.nbytes) * spread
     for first in range(0, rows, at_once):

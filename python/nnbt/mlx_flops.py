@@ -279,10 +279,20 @@ def exact_reference(z: Any, operand: Any) -> Any:
     return z
 
 
+def _exact_picks(n: int, most: int) -> list[range]:
+    """All rows, or some all over the matrix and the first and last; an odd number apart, but not
+    one: of 1,024 of 2,048 in a row, the other half could be anything.
+    """
+    if most >= n or n <= SAMPLE:
+        return [range(n)]
+    step = max(3, -(-n // max(SAMPLE, most)) | 1)
+    start = int(np.random.default_rng(3).integers(step))
+    return [range(start, n, step), range(0, n, n - 1)]
+
+
 def _exact_answer(bench: Bench, left: Split, right: Split, steps: int) -> Answer:
     """So many kernels computed again: every element, or of large matrices some whole rows."""
-    rows = EXACT_BYTES // (bench.n * bench.dtype.itemsize * steps)
-    picks = _picks(bench, 3, max(SAMPLE, rows))
+    picks = _exact_picks(bench.n, EXACT_BYTES // (bench.n * bench.dtype.itemsize * steps))
     z, operand = (_rows(bench, matrix, picks) for matrix in (left, right))
     for _ in range(steps):
         z = exact_reference(z, operand)

@@ -31,6 +31,8 @@ class Progress:
 
     def show(self, text: str, elapsed_s: float, expected_s: float, *, ticking: bool) -> None:
         """Draws or updates the line."""
+        if elapsed_s < self._drawn_s:  # another window
+            self._drawn_s = float("-inf")
         if not self._stream.isatty() or elapsed_s < self._drawn_s + _REDRAW_S:
             return
         self._drawn_s = elapsed_s

@@ -225,7 +225,7 @@ def find_shared_cores(measure: Measure, chain: str, threads: int) -> SharedCores
             return _find_crowd(measure, chain, cpus)
         distance = cpus.index(first.cpus[1])
         return SharedCores((first, *shared(_same_numbering(cpus, distance))), len(cpus))
-    except _native.Unsupported:
+    except RuntimeError:  # Unsupported, or no room for another thread
         return None
 
 

@@ -164,6 +164,12 @@ def measure_slope(
         slope = fit(seconds, floor_s)
     spent, tries = 0.0, 0
 
+    def counted(step: Run) -> float:
+        nonlocal spent
+        seconds = time_once(step)
+        spent += seconds
+        return seconds
+
     def doubtful() -> bool:
         share = headline_share(slope, workload.units, best_s, floor_s)
         return proves_work(slope) is False or (share is not None and share < HEADLINE_SHARE)
@@ -175,8 +181,7 @@ def measure_slope(
         if len(ladder) == 2 and third <= workload.largest_k and third * unit_s < LONGEST_RETRY_S:
             # Two points can't tell a constant cost from merged work: of 17 ms, 2.9 were one.
             ladder.append(third)
-        again = _best(workload, time_once, ladder, rounds)
-        spent += rounds * sum(again.values())
+        again = _best(workload, counted, ladder, rounds)
         seconds = {k: min(seconds.get(k, again[k]), again[k]) for k in ladder}
         slope = fit(seconds, floor_s)
     return slope, ""

@@ -80,7 +80,7 @@ def report(rows: list[nnbt.Result]) -> None:
         f"false alarms (without {' '.join(sorted(TRUE_SUSPICIONS))}, and scatter beside the last)"
     )
     print(f"  {'any':<29}{share(len(alarms), total)}")
-    twice = sum("first_window" in row.details for row in rows)
+    twice = sum("other_window" in row.details for row in rows)
     print(f"  {'(timed twice)':<29}{share(twice, total)}")
     invalid = [row for row in rows if row.verdict == "INVALID"]
     print(f"  {'INVALID':<29}{share(len(invalid), total)}")

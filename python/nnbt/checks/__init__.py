@@ -20,6 +20,10 @@ CEILING_SUSPECT = 1.02
 CEILING_INVALID = 1.20
 
 
+def _least_bits() -> str:
+    return ", ".join(f"{least:g} of {bits}" for bits, least in LEAST_BITS.items())
+
+
 @dataclass(frozen=True)
 class Check:
     """One row of CHECKS; `test` returns the sentence if the check does not pass, else None."""
@@ -60,6 +64,14 @@ CHECKS: tuple[Check, ...] = (
         work.headline_off_slope,
     ),
     Check(
+        "MEDIAN_OFF_SLOPE",
+        "suspect",
+        "median run over the constant cost and its units of work at the slope's rate",
+        f"at most {work.MEDIAN_RATIO:.2g}",
+        "a window in which the machine was slow throughout, such as beside a neighbour",
+        work.median_off_slope,
+    ),
+    Check(
         "SLOPE_BENT",
         "suspect",
         "largest distance of a time from the fitted line",
@@ -96,7 +108,7 @@ CHECKS: tuple[Check, ...] = (
         "invalid",
         "a sampled block (bandwidth: every byte) against NumPy in float64; of a product also "
         "random sums over every row and column",
-        f"equal, or at least {LEAST_BITS} right bits by mantissa of the type; worst element at "
+        f"equal, or at least {_least_bits()} right bits by mantissa of the type; worst element at "
         f"most {values.WORST_FACTOR:g} times the typical error",
         "a kernel that computes something else is often faster",
         values.wrong_answer,

@@ -37,11 +37,14 @@ BUSY_SHARE = 0.95
 NOISE_SECONDS = 0.5
 """In shorter windows the ticks (10 ms a processor) that time is counted in look like neighbours:
 11 % of rows of 0.15 s on an idle host."""
+TICKS_S = 0.02
+"""What they may be off by, a processor: one tick at each end."""
 
 
 def too_short_for_neighbours(e: Evidence) -> bool:
-    """Whether a neighbour could not have been seen in so short a window."""
-    return e.window_s < NOISE_SECONDS and e.case.device != "gpu"
+    """Whether a neighbour may have gone unseen in so short a window."""
+    short = e.window_s < NOISE_SECONDS and e.case.device != "gpu"
+    return short and noisy_neighbour(e) is None
 
 
 def page_faults(e: Evidence) -> str | None:
@@ -172,13 +175,14 @@ def scatter(samples_ns: Sequence[int], summary: Summary) -> str | None:
 
 
 def noisy_neighbour(e: Evidence) -> str | None:
-    if e.window_s < NOISE_SECONDS or e.case.device == "gpu":
+    if e.window_s <= 0 or e.case.device == "gpu":
         return None
+    unsure = TICKS_S * (e.processors or 1) if e.window_s < NOISE_SECONDS else 0.0
 
-    def each_second(name: str) -> float:
-        return e.readings.get(name, 0.0) / e.window_s
+    def each_second(name: str, less: float = 0.0) -> float:
+        return max(0.0, e.readings.get(name, 0.0) - less) / e.window_s
 
-    steal, other = each_second("steal_time"), each_second("other_cpu_time")
+    steal, other = each_second("steal_time", unsure), each_second("other_cpu_time", unsure)
     if steal > STEAL_SHARE:
         return f"The host gave {steal:.0%} of a processor's time to other guests meanwhile."
     if other <= OTHER_SHARE:
