@@ -167,7 +167,9 @@ def _wrong_sums(
         bad = ~(error <= tolerance * scale)
         at = tuple(int(i) for i in np.argwhere(bad)[0])
         known = error[np.isfinite(error)]
-        size = f", by up to {known.max():.6g} where the largest is {scale:.6g}" if known.size else ""
+        size = (
+            f", by up to {known.max():.6g} where the largest is {scale:.6g}" if known.size else ""
+        )
         return (
             f"{bad.mean():.1%} of the sums are off{size}; first at {at}: {sums[at]:.9g} instead of "
             f"{truth[at[1:]]:.9g}"

@@ -1,12 +1,14 @@
-// Matrix units of compute capability 10.x and 11.0 through tcgen05: one thread of a block
-// multiplies its 128-row tile A by its 256-column tile B, each 128 bytes deep, and adds to 128 x
-// 256 sums in tensor memory, a lane a row. `multiply_accumulate(sums, a, b, instruction, add)`, one
-// instruction, comes from the caller's header.
+// Matrix units of compute capability 10.x and 11.0 through tcgen05, compiled but not run on such a
+// chip yet. One thread of a block multiplies the 128-row tile A by the 256-column tile B, each 128
+// bytes deep, and adds to 128 x 256 sums in tensor memory, a lane a row.
+// `multiply_accumulate(sums, a, b, instruction, add)`, one instruction, comes from the caller's
+// header.
 namespace nnbt {
 
 constexpr int kRows = 128, kColumns = 256;
-// Of a whole launch, 1 us each at most: a barrier that never comes ends the kernel within 5 s.
-constexpr uint32_t kPolls = 1 << 22;
+// Of a whole launch, about 1 us each at most; one that goes well takes 9 ms. So a barrier at which
+// the unit never arrives ends the kernel within 2 s.
+constexpr uint32_t kPolls = 1 << 20;
 // A NaN, and -1: what a block writes whose products did not finish.
 constexpr uint32_t kUnfinished = 0xffffffff;
 
