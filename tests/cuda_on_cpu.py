@@ -65,7 +65,9 @@ def run(row: Kernel, source: str, options: dict[str, Any], folder: Path) -> list
     command = ["c++", "-std=c++20", "-O1", "-pthread", "-Wno-unknown-pragmas",
                str(folder / "kernel.cpp"), "-o", str(folder / "kernel")]  # fmt: skip
     subprocess.run(command, check=True)
-    ran = subprocess.run([str(folder / "kernel")], capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(
+        [str(folder / "kernel")], check=False, capture_output=True, text=True, timeout=120
+    )
     if ran.returncode:
         raise RuntimeError(ran.stderr)
     return [
