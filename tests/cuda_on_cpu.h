@@ -32,8 +32,17 @@ inline Index blockIdx, blockDim, gridDim;
 inline std::unique_ptr<std::barrier<>> block_barrier;
 inline std::vector<std::unique_ptr<std::barrier<>>> warp_barriers;
 
-inline void __syncthreads() { block_barrier->arrive_and_wait(); }
+inline thread_local unsigned syncs = 0;  // of this thread in its block
+
+inline void __syncthreads() {
+  block_barrier->arrive_and_wait();
+  ++syncs;
+}
 inline void warp_barrier() { warp_barriers[threadIdx.x / 32]->arrive_and_wait(); }
+inline void __syncwarp() { warp_barrier(); }
+
+// What a block must have put back when it ends.
+inline void (*at_block_end)() = [] {};
 
 // What each lane of a warp hands to the others.
 template <class T>
@@ -192,6 +201,7 @@ void launch(unsigned blocks, unsigned threads, Kernel kernel) {
       });
     }
     for (std::thread& thread : all) thread.join();
+    at_block_end();
   }
 }
 

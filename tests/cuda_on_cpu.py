@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnbt.kernels.instructions import MATRIX_INSTRUCTIONS
+
 if TYPE_CHECKING:
     from nnbt.kernels.rows import Kernel
 
@@ -18,13 +20,14 @@ _TYPES = {"float32": "float", "int32": "int32_t", "uint32": "uint32_t", "uint64"
 def run(row: Kernel, source: str, options: dict[str, Any], folder: Path) -> list[Any]:
     """Outputs of one launch; `source` is the row's, without its matrix instructions.
 
-    What a kernel doesn't write stays zero.
+    What a kernel doesn't write stays zero. RuntimeError with what it said, if it failed.
     """
     source = re.sub(
         r'asm volatile\("mov\.u64 %0, %%globaltimer;" : "=l"\((\w+)\)::"memory"\);',
         r"\1 = global_timer();",
         source,
     )
+    source = re.sub(r"extern __shared__ (.*?)\[\];", r"__shared__ \1[1 << 14];", source)
     # Other assembly here only orders memory, which the CPU does by itself.
     source = re.sub(r"asm volatile\(.*?\);", ";", source, flags=re.DOTALL)
     inputs = [np.array(array) for array in options["inputs"]]
@@ -47,8 +50,13 @@ def run(row: Kernel, source: str, options: dict[str, Any], folder: Path) -> list
     writes = "".join(f'  write_file("{folder / name}", file_{name});\n' for name in shapes)
     constants = "".join(f"  constexpr int {k} = {v};\n" for k, v in options["template"])
     threads = options["threadgroup"][0]
+    header = Path(__file__).with_suffix(".h")
+    includes = f'#include "{header}"\n'
+    if row.name == "tcgen05":
+        kind = MATRIX_INSTRUCTIONS[row.dtype].kind
+        includes += f'#define KIND "{kind}"\n#include "{header.with_name("tcgen05_on_cpu.h")}"\n'
     program = (
-        f'#include "{Path(__file__).with_suffix(".h")}"\n{source}\nint main() {{\n{reads}'
+        f"{includes}{source}\nint main() {{\n{reads}"
         f"{results}{constants}"
         f"  launch({options['grid'][0] // threads}, {threads}, [=] {{ {row.body} }});\n"
         f"{writes}}}\n"
@@ -57,7 +65,11 @@ def run(row: Kernel, source: str, options: dict[str, Any], folder: Path) -> list
     command = ["c++", "-std=c++20", "-O1", "-pthread", "-Wno-unknown-pragmas",
                str(folder / "kernel.cpp"), "-o", str(folder / "kernel")]  # fmt: skip
     subprocess.run(command, check=True)
-    subprocess.run([str(folder / "kernel")], check=True, timeout=120)
+    ran = subprocess.run(
+        [str(folder / "kernel")], check=False, capture_output=True, text=True, timeout=120
+    )
+    if ran.returncode:
+        raise RuntimeError(ran.stderr)
     return [
         np.fromfile(folder / name, np.dtype(dtype)).reshape(shape)
         for (name, shape), dtype in outputs

@@ -69,6 +69,7 @@ KERNELS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "fma": _fma,
     "wgmma": _products,
     "wgmma_registers": _products,
+    "tcgen05": _products,
     "mma_sync": _products,
     "simdgroup": _products,
 }

@@ -39,10 +39,11 @@ from nnbt.columns import csv_text
 from nnbt.cublaslt import PRECISIONS
 from nnbt.dtypes import DTYPES
 from nnbt.gpu_kernels import KERNELS
+from nnbt.ladder import RUNGS, best_of
 from nnbt.measured import Ceilings, Measured
 from nnbt.metrics import METRICS, sizes_of
 from nnbt.plan import Options, make_plan
-from nnbt.result import Case, Reason, Result
+from nnbt.result import Case, Reason, Result, Run
 from nnbt.text import table_text
 
 N = 64
@@ -122,7 +123,7 @@ def test_flops_expands_to_every_chain_of_the_dtype_without_a_size() -> None:
 
 def test_kernels_expand_to_rows_of_their_dtype() -> None:
     chains = [c.params["chain"] for c in planned("kernel", "flops", "float8_e4m3")]
-    assert chains == ["wgmma", "wgmma_registers", "mma_sync"]
+    assert chains == ["wgmma", "wgmma_registers", "tcgen05", "mma_sync"]
     ops = [c.params["op"] for c in planned("kernel", "bandwidth")]
     assert ops == ["read", "write", "copy", "add", "triad", "bulk_read", "bulk_copy"]
     assert [c.params["op"] for c in planned("kernel", "bandwidth", op="copy")] == ["copy"]
@@ -398,6 +399,34 @@ def test_a_blackwell_row_names_its_path_and_is_no_ceiling_where_it_is_an_old_one
 
 
 @pytest.mark.usefixtures("small_gpu")
+@pytest.mark.parametrize("verdict", ["VALID", "INVALID"])
+def test_the_row_of_tcgen05_is_a_ceiling_where_its_sums_are_right(verdict: str) -> None:
+    gpu = FakeGpu(_mlx.core(), (10, 0))
+    case = Case("flops", "gpu", "kernel", "bfloat16", 0, {"chain": "tcgen05"})
+    workload = kernel_steps.flops(bench(case, gpu))
+    assert any("no chip had it yet" in note for note in workload.notes)
+    _, details = after_a_run(gpu, "bfloat16", "tcgen05")
+    assert details["clock_peak"]["rate"] == pytest.approx(2 * 8192 * 1.785e9)
+    assert "no_ceiling" not in details
+    kept = Ceilings("0" * 12, keep=False)
+    row = Result(case, verdict=verdict, rate=9e12, best_rate=9e12, unit="FLOP/s", details=details)
+    kept.remember(row)
+    assert (kept.known(replace(case, engine="mlx"), "") is not None) is (verdict == "VALID")
+    older = replace(row, verdict="VALID", best_rate=1e12, details={"no_ceiling": "Older."})
+    rung = best_of(RUNGS["native"], Run({}, [], "", [row, older], finished=True))
+    assert rung.rate == (9e12 if verdict == "VALID" else 1e12)
+
+
+@pytest.mark.usefixtures("small_gpu")
+def test_int8_of_10_3_has_no_tcgen05_and_mma_sync_is_its_ceiling() -> None:
+    gpu = FakeGpu(_mlx.core(), (10, 3))
+    with pytest.raises(nnbt.Unsupported, match="has no instruction there"):
+        after_a_run(gpu, "int8", "tcgen05")
+    _, details = after_a_run(gpu, "int8", "mma_sync")
+    assert "no_ceiling" not in details
+
+
+@pytest.mark.usefixtures("small_gpu")
 @pytest.mark.parametrize("row", CUDA, ids=lambda row: row.key)
 @pytest.mark.parametrize("spoilt", [False, True])
 def test_a_kernel_is_wired_and_checked(row: Any, spoilt: bool) -> None:
@@ -408,6 +437,8 @@ def test_a_kernel_is_wired_and_checked(row: Any, spoilt: bool) -> None:
     capability = (9, 0)
     if row.name == "mma_sync" and row.dtype == "float8_e4m3":
         capability = (12, 0)
+    if row.name == "tcgen05":
+        capability = (10, 0)
     mx = FakeGpu(_mlx.core(), capability, spoil if spoilt else lambda output: output)
     mx.compile = lambda function: function  # the kernels that are NumPy can't be traced
     name = "op" if row.metric == "bandwidth" else "chain"

@@ -28,6 +28,7 @@ SMALL = {
     "fma": {"blocks": 2, "iterations": 8, "launches": 2},
     "wgmma": {"blocks": 2, "iterations": 8, "launches": 2},
     "wgmma_registers": {"blocks": 2, "iterations": 8, "launches": 2},
+    "tcgen05": {"blocks": 2, "iterations": 8, "launches": 2},
     "mma_sync": {"blocks": 2, "iterations": 8, "launches": 2},
     "simdgroup": {"blocks": 2, "iterations": 8, "launches": 2},
 }
@@ -42,6 +43,8 @@ def capability(key: str) -> tuple[int, int] | None:
     row = KERNELS[key]
     if row.language == "metal":
         return None
+    if row.name == "tcgen05":
+        return (10, 0)
     return (8, 9) if row.emulated else (9, 0)
 
 
@@ -118,16 +121,30 @@ def test_stream_work(key, arrays, ops, mx):
 
 def test_matrix_work_is_instructions_times_their_operations(mx):
     def ops(key):
-        return build(KERNELS[key], FakeGpu(mx), **small(key)).work.ops
+        return build(KERNELS[key], FakeGpu(mx, capability(key)), **small(key)).work.ops
 
     # 2 blocks x 2 warpgroups x 8 iterations x 64 instructions of m64n256k16
     assert ops("wgmma-bfloat16-cuda") == 2 * 2 * 8 * 64 * (2 * 64 * 256 * 16)
     assert ops("wgmma-int8-cuda") == 2 * ops("wgmma-bfloat16-cuda")
     assert ops("wgmma_registers-tfloat32-cuda") == ops("wgmma-bfloat16-cuda") / 2
+    # 2 blocks x 8 iterations x 64 instructions of M = 128, N = 256, K = 32 bytes
+    assert ops("tcgen05-bfloat16-cuda") == 2 * 8 * 64 * (2 * 128 * 256 * 16)
+    assert ops("tcgen05-float8_e4m3-cuda") == 2 * ops("tcgen05-bfloat16-cuda")
     # 2 blocks x 8 warps x 8 iterations x 4 passes x 32 instructions of m16n8k16
     assert ops("mma_sync-float16-cuda") == 2 * 8 * 8 * 4 * 32 * (2 * 16 * 8 * 16)
     # 2 blocks x 256 threads x 8 iterations x 2 passes x 128 FMAs
     assert ops("fma-float32-cuda") == 2 * 256 * 8 * 2 * 128 * 2
+
+
+def test_a_launch_of_tcgen05_has_the_shared_memory_of_its_tiles(mx):
+    row = KERNELS["tcgen05-int8-cuda"]
+    found = re.search(r"kRows = (\d+), kColumns = (\d+)", text("tcgen05.cu"))
+    rows, columns = int(found[1]), int(found[2])
+    params = {**row.defaults, "blocks": 3, "launches": 1, "seed": 1}
+    launch = row.prepare(row, FakeGpu(mx, (10, 0)), params).launch
+    assert launch.shared_memory == (rows + columns) * 128
+    assert launch.output_shape == (3, 1, rows, columns)
+    assert (launch.blocks, launch.threads) == (3, rows)
 
 
 def test_arrays_are_rounded_down_to_whole_pieces(mx):
@@ -143,6 +160,9 @@ def test_arrays_are_rounded_down_to_whole_pieces(mx):
     [
         ("wgmma-bfloat16-cuda", (8, 0), "needs compute capability 9.0; this GPU has 8.0"),
         ("wgmma-bfloat16-cuda", (12, 0), "use mma_sync"),
+        ("tcgen05-bfloat16-cuda", (9, 0), "needs compute capability 10.0; this GPU has 9.0"),
+        ("tcgen05-bfloat16-cuda", (12, 0), "ended with compute capability 11.0"),
+        ("tcgen05-int8-cuda", (10, 3), "no instruction there; this GPU has 10.3: use mma_sync"),
         ("mma_sync-float8_e4m3-cuda", (9, 0), "would be emulated"),
         ("mma_sync-float8_e4m3-cuda", (8, 6), "needs compute capability 8.9"),
         ("copy-float32-cuda", None, "run it on an NVIDIA GPU"),
@@ -155,22 +175,28 @@ def test_refusals(key, gpu_capability, sentence, mx):
 
 
 @pytest.mark.parametrize(
-    ("gpu_capability", "words", "successor"),
+    ("gpu_capability", "dtype", "words", "successor"),
     [
-        ((8, 0), "", False),
-        ((8, 9), "", False),
-        ((9, 0), "", False),
-        ((10, 0), "tcgen05, the instructions made for its matrix units, is not used", True),
-        ((10, 3), "On compute capability 10.3 the path is mma.sync", True),
-        ((12, 0), "the path is mma.sync, since these chips have neither wgmma nor tcgen05", False),
-        ((12, 1), "On compute capability 12.1", False),
+        ((8, 0), "int8", "", False),
+        ((8, 9), "int8", "", False),
+        ((9, 0), "int8", "", False),
+        ((10, 0), "int8", "no ceiling of this one: the row tcgen05 is of the instructions", True),
+        ((10, 3), "float16", "On compute capability 10.3 mma.sync is the path of code for", True),
+        ((10, 3), "int8", "10.3 mma.sync is the path, since tcgen05 has no int8 there", False),
+        ((11, 0), "int8", "the row tcgen05", True),
+        ((12, 0), "int8", "since these chips have neither wgmma nor tcgen05", False),
+        ((12, 1), "int8", "On compute capability 12.1", False),
     ],
 )
-def test_chips_after_hopper_say_which_instruction_multiplies(gpu_capability, words, successor):
-    note = successor_note(gpu_capability)
+def test_chips_after_hopper_say_which_instruction_multiplies(
+    gpu_capability, dtype, words, successor, mx
+):
+    note = successor_note(gpu_capability, dtype)
     assert words in note
     assert bool(note) is bool(words)
-    assert has_tcgen05(gpu_capability) is successor
+    assert has_tcgen05(gpu_capability, dtype) is successor
+    row = KERNELS[f"tcgen05-{dtype}-cuda"]
+    assert (gpu_kernels.refusal(row, FakeGpu(mx, gpu_capability)) is None) is successor
 
 
 @pytest.mark.parametrize(
@@ -300,6 +326,11 @@ ON_CPU = {
     "wgmma-bfloat16-cuda": {"blocks": 1, "iterations": 2, "passes": 1},
     "wgmma-int8-cuda": {"blocks": 1, "iterations": 1, "passes": 1},
     "wgmma_registers-bfloat16-cuda": {"blocks": 1, "iterations": 1, "passes": 2},
+    "tcgen05-float16-cuda": {"blocks": 1, "iterations": 1, "passes": 1},
+    "tcgen05-bfloat16-cuda": {"blocks": 2, "iterations": 5, "passes": 1},
+    "tcgen05-tfloat32-cuda": {"blocks": 1, "iterations": 1, "passes": 1},
+    "tcgen05-float8_e4m3-cuda": {"blocks": 1, "iterations": 2, "passes": 1},
+    "tcgen05-int8-cuda": {"blocks": 1, "iterations": 1, "passes": 2},
     "mma_sync-bfloat16-cuda": {"blocks": 2, "iterations": 2, "passes": 1},
     "mma_sync-int8-cuda": {"blocks": 1, "iterations": 1, "passes": 2},
 }
@@ -315,6 +346,7 @@ def test_the_source_computes_what_the_check_expects(key, mx, tmp_path: Path):
     row = KERNELS[key]
     gpu = FakeGpu(
         mx,
+        capability(key),
         run=lambda options: cuda_on_cpu.run(
             row, source_without_instructions(row), options, tmp_path
         ),
@@ -336,6 +368,61 @@ def test_a_block_that_does_not_write_its_clock_is_found(key, mx, tmp_path: Path)
     built.step(1)()
     assert built.check() is None
     assert built.clock_hz() is None
+
+
+# What is changed in the source of tcgen05, and what the check or the model then says.
+FAULTS = {
+    "stride of 8 rows": ("1024 >> 4", "512 >> 4", "of the sums are off"),
+    "stride along K": ("{128 >> 4}", "{256 >> 4}", "of the sums are off"),
+    "version": (" | uint64_t{1} << 46", "", "version is not 1"),
+    "columns / 8": ("uint32_t{kColumns / 8}", "uint32_t{kColumns / 16}", "of the sums are off"),
+    "types": ("elements << 7 |", "0 << 7 |", "no such types"),
+    "column of a load": ("<< 16) + column)", "<< 16) + (column ^ 32))", "of the sums are off"),
+    "lanes of a load": ("sums + (warp * 32 << 16)", "sums", "another warp's lanes"),
+    "sums begin anew": ("i > 0 || j > 0", "j > 0", "of the sums are off"),
+    "sums never begin": ("i > 0 || j > 0", "1", "of the sums are off"),
+    "no last wait": ("return wait_for(&done[(n - 1)", "return true || wait_for(&done[(n - 1)",
+                     "of the sums are off"),
+    "a wait for the phase before": ("(n - 1) / 2 % 2", "(n + 1) / 2 % 2", "of the sums are off"),
+    "no commit": ("commit(&done[i % 2])", "", "100.0% of the sums are off"),
+    "columns stay taken": ("free_columns<kColumns>(sums)", "", "columns were not freed"),
+    "unseen writes": ("fence_shared_memory()", "", "that the unit can't see"),
+    "no barrier": ("init_barrier(&done[1])", "", "not initialised"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_of_tcgen05_are_found_and_end(fault, mx, tmp_path: Path):
+    row = KERNELS["tcgen05-bfloat16-cuda"]
+    old, new, words = FAULTS[fault]
+    source = source_without_instructions(row)
+    assert old in source
+    assert "kPolls = 1 << 20" in source
+    source = source.replace(old, new).replace("kPolls = 1 << 20", "kPolls = 1 << 10")
+    gpu = FakeGpu(mx, (10, 0), run=lambda options: cuda_on_cpu.run(row, source, options, tmp_path))
+    built = build(row, gpu, compiled=False, launches=1, blocks=1, iterations=3, passes=1)
+    try:
+        said = built.check() or "nothing"
+    except RuntimeError as error:
+        said = str(error)
+    assert words in said
+
+
+def test_products_that_do_not_finish_leave_no_number(mx, tmp_path: Path):
+    row = KERNELS["tcgen05-int8-cuda"]
+    source = source_without_instructions(row).replace("commit(&done[i % 2])", "")
+    source = source.replace("kPolls = 1 << 20", "kPolls = 1 << 10")
+    outputs = []
+
+    def run(options):
+        outputs.extend(cuda_on_cpu.run(row, source, options, tmp_path))
+        return outputs
+
+    built = build(
+        row, FakeGpu(mx, (10, 0), run=run), compiled=False, launches=1, blocks=1, iterations=3
+    )
+    assert "100.0% of the sums are off" in (built.check() or "")
+    assert (outputs[0] == -1).all()
 
 
 # --- operands -----------------------------------------------------------------------------------
@@ -393,6 +480,8 @@ OPCODES = {
     "mma_sync": {"float16": "HMMA.16816.F32", "bfloat16": "HMMA.16816.F32.BF16",
                  "tfloat32": "HMMA.1688.F32.TF32", "float8_e4m3": "QMMA.16832.F32.E4M3.E4M3",
                  "int8": "IMMA.16832.S8.S8"},
+    "tcgen05": {"float16": "UTCHMMA", "bfloat16": "UTCHMMA", "tfloat32": "UTCHMMA",
+                "float8_e4m3": "UTCQMMA", "int8": "UTCIMMA"},
 }  # fmt: skip
 
 
@@ -416,6 +505,12 @@ def compiled(key: str, architecture: str, *, headers: bool = False, **template: 
     return nvrtc.compile_source(source, architecture)
 
 
+def architecture_of(key: str) -> str:
+    if KERNELS[key].name == "tcgen05":
+        return "sm_100a"
+    return "sm_89" if KERNELS[key].emulated else "sm_90a"
+
+
 def instructions(sass: str) -> list[str]:
     return re.findall(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.x]+)", sass)
 
@@ -424,11 +519,10 @@ def loop(sass: str, opcode: str) -> list[str]:
     """Instructions of the innermost loop around `opcode`: from its label to the jump back."""
     lines = sass.splitlines()
     uses = [i for i, line in enumerate(lines) if opcode in line]
-    ends = (i for i, line in enumerate(lines) if i > uses[-1] and "BRA" in line)
-    end = next(ends)
-    label = re.search(r"`\((\.L_x_\d+)\)", lines[end])[1]
-    start = next(i for i, line in enumerate(lines) if line.startswith(label))
-    assert start < uses[0]
+    labels = {line.split(":")[0]: i for i, line in enumerate(lines) if line.startswith(".L_x_")}
+    jumps = ((i, re.search(r"BRA.* `\((\.L_x_\d+)\)", line)) for i, line in enumerate(lines))
+    ends = ((i, labels[jump[1]]) for i, jump in jumps if jump and i > uses[-1])
+    end, start = next((end, start) for end, start in ends if start < uses[0])
     return instructions("\n".join(lines[start : end + 1]))
 
 
@@ -442,6 +536,8 @@ def loop(sass: str, opcode: str) -> list[str]:
         ("fma-float32-cuda", "sm_120a"),
         ("wgmma-bfloat16-cuda", "sm_90a"),
         ("mma_sync-int8-cuda", "sm_89"),
+        *((f"tcgen05-{dtype}-cuda", "sm_103a") for dtype in OPCODES["tcgen05"] if dtype != "int8"),
+        ("tcgen05-int8-cuda", "sm_110a"),
     ],
 )
 def test_compiles_as_mlx_would(key, architecture):
@@ -451,8 +547,7 @@ def test_compiles_as_mlx_would(key, architecture):
 @needs_nvrtc
 @pytest.mark.parametrize("key", CUDA)
 def test_registers_never_spill(key):
-    architecture = "sm_89" if KERNELS[key].emulated else "sm_90a"
-    log = compiled(key, architecture).log
+    log = compiled(key, architecture_of(key)).log
     assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads", log)
     assert "warning" not in log
     assert "C7510" not in log  # wgmma serialised
@@ -464,16 +559,29 @@ needs_nvdisasm = pytest.mark.skipif(
 
 
 @needs_nvrtc
+def test_the_compiler_has_no_int8_product_for_10_3():
+    with pytest.raises(RuntimeError, match=r"kind::i8' not supported on .target 'sm_103a'"):
+        compiled("tcgen05-int8-cuda", "sm_103a")
+
+
+@needs_nvrtc
 @needs_nvdisasm
-@pytest.mark.parametrize("key", [k for k in CUDA if KERNELS[k].name in ("wgmma", "mma_sync")])
+@pytest.mark.parametrize("key", [k for k in CUDA if KERNELS[k].name in OPCODES])
 def test_loop_has_the_matrix_instructions_that_are_counted(key, tmp_path: Path):
     row = KERNELS[key]
-    architecture = "sm_89" if row.emulated else "sm_90a"
     opcode = OPCODES[row.name][row.dtype]
-    body = loop(nvrtc.disassemble(compiled(key, architecture).cubin, tmp_path), opcode)
-    passes = row.defaults["passes"]
-    assert body.count(opcode) == passes * {"wgmma": 4, "mma_sync": 4 * 2 * 4}[row.name]
-    assert not [name for name in body if re.match(r"LD|ST|R2UR|CS2R|S2", name)]
+    sass = nvrtc.disassemble(compiled(key, architecture_of(key)).cubin, tmp_path)
+    body = loop(sass, opcode)
+    a_pass = {"wgmma": 4, "tcgen05": 4, "mma_sync": 4 * 2 * 4}[row.name]
+    assert body.count(opcode) == row.defaults["passes"] * a_pass
+    assert not [name for name in body if re.match(r"LD|ST|CS2R|S2", name)]
+    between = "".join(body).split(opcode)[1:-1]
+    if row.name == "tcgen05":  # one thread issues: nothing but the first slices' descriptors
+        assert all(re.fullmatch("((R2UR|ISETP[A-Z0-9.]*?)*)", names) for names in between)
+        assert sum(map(bool, between)) <= 3
+        assert (body.count("UTCBAR"), body.count("NANOSLEEP")) == (1, 1)
+    else:
+        assert "R2UR" not in body
 
 
 @needs_nvrtc
@@ -481,8 +589,7 @@ def test_loop_has_the_matrix_instructions_that_are_counted(key, tmp_path: Path):
 @pytest.mark.parametrize("key", CLOCKS)
 def test_clocks_are_read_right_before_and_after_the_loop(key, tmp_path: Path):
     row = KERNELS[key]
-    architecture = "sm_89" if row.emulated else "sm_90a"
-    sass = nvrtc.disassemble(compiled(key, architecture).cubin, tmp_path)
+    sass = nvrtc.disassemble(compiled(key, architecture_of(key)).cubin, tmp_path)
     opcode = OPCODES.get(row.name.removesuffix("_registers"), {}).get(row.dtype, "FFMA")
     reads = re.findall(rf"SR_CLOCKLO|SR_GLOBALTIMERLO|{re.escape(opcode)} ", sass)
     kinds = [kind for kind, _ in groupby(reads)]

@@ -125,6 +125,8 @@ def refusal(row: Kernel, mx: ModuleType) -> str | None:
             f"{row.name} ({row.dtype}) ended with compute capability {_dotted(row.maximum)}; "
             f"{has}: use mma_sync"
         )
+    if capability in row.missing:
+        return f"{row.name} ({row.dtype}) has no instruction there; {has}: use mma_sync"
     if capability[0] in row.emulated:
         return f"{row.name} ({row.dtype}) would be emulated by other instructions; {has}"
     return None

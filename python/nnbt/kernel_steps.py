@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nnbt import gpu_kernels
 from nnbt._native import Unsupported
 from nnbt.dtypes import dtype
-from nnbt.kernels.instructions import has_tcgen05, successor_note
+from nnbt.kernels.instructions import UNTRIED, has_tcgen05, successor_note
 from nnbt.workload import Workload, self_checked
 
 if TYPE_CHECKING:
@@ -108,9 +108,11 @@ def _workload(bench: Bench, row: Kernel, launches: int, **params: object) -> Wor
     details: dict[str, object] = {}
     capability = gpu_kernels.compute_capability(bench.mx)
     if row.name == "mma_sync" and capability is not None:
-        note = successor_note(capability)
+        note = successor_note(capability, row.dtype)
         notes += filter(None, [note])
-        details = {"no_ceiling": note} if has_tcgen05(capability) else {}
+        details = {"no_ceiling": note} if has_tcgen05(capability, row.dtype) else {}
+    if row.name == "tcgen05":
+        notes.append(UNTRIED)
     if row.metric == "bandwidth":
         sizes["io_bytes"] = units * work
 

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnbt.kernels import text
-from nnbt.kernels.instructions import MATRIX_INSTRUCTIONS, mma_sync, wgmma
+from nnbt.kernels.instructions import (
+    MATRIX_INSTRUCTIONS,
+    TCGEN05_WITHOUT_INT8,
+    mma_sync,
+    tcgen05,
+    wgmma,
+)
 from nnbt.kernels.rows import Kernel, Launch, MlxArray, Prepared, Work
 from nnbt.operands import FORMATS, exact_operands, pack_words
 
@@ -21,6 +27,8 @@ if TYPE_CHECKING:
 WARPGROUPS = 2
 _FMAS_A_PASS = 128
 _CHAINS = 16
+TCGEN05_BYTES = (128 + 256) * 128
+"""Tiles of A and B: with its barriers a block has more than the 48 KiB that arrays may have."""
 _RELATIVE_ERROR = 0.01  # of random real operands: float32 sums of thousands of products
 
 
@@ -61,6 +69,7 @@ class Tile:
 TILES = {
     "wgmma": Tile(64, 256, WARPGROUPS, shared_columns=True),
     "wgmma_registers": Tile(64, 256, WARPGROUPS, shared_columns=True),
+    "tcgen05": Tile(128, 256, 1, shared_columns=True),
     "mma_sync": Tile(32, 32, 8, shared_columns=False),
     "simdgroup": Tile(16, 32, 8, shared_columns=False),
 }
@@ -137,6 +146,7 @@ def prepare_matrix(row: Kernel, mx: ModuleType, params: Mapping[str, Any]) -> Pr
         template=[("PASSES", params["passes"])],
         output_shape=(blocks, tile.groups, tile.rows, tile.columns),
         output_dtype="int32" if row.dtype == "int8" else "float32",
+        shared_memory=TCGEN05_BYTES if row.name == "tcgen05" else 0,
     )
     products = float(blocks * tile.groups * tile.rows * tile.columns * depth * passes)
     wrong = _wrong_sums(expected, 0.0 if data == "exact" else _RELATIVE_ERROR)
@@ -156,9 +166,13 @@ def _wrong_sums(
             return None
         bad = ~(error <= tolerance * scale)
         at = tuple(int(i) for i in np.argwhere(bad)[0])
+        known = error[np.isfinite(error)]
+        size = (
+            f", by up to {known.max():.6g} where the largest is {scale:.6g}" if known.size else ""
+        )
         return (
-            f"{bad.mean():.1%} of the sums are off, by up to {np.nanmax(error):.6g} where the "
-            f"largest is {scale:.6g}; first at {at}: {sums[at]:.9g} instead of {truth[at[1:]]:.9g}"
+            f"{bad.mean():.1%} of the sums are off{size}; first at {at}: {sums[at]:.9g} instead of "
+            f"{truth[at[1:]]:.9g}"
         )
 
     return wrong
@@ -207,7 +221,8 @@ def _wgmma(dtype: str, *, a_in_registers: bool) -> Kernel:
     )
     return Kernel(
         "wgmma_registers" if a_in_registers else "wgmma", "flops", dtype, "cuda",
-        wgmma(row, a_in_registers=a_in_registers) + text("chip_clock.cu", "wgmma.cu"), body,
+        wgmma(row, a_in_registers=a_in_registers)
+        + text("chip_clock.cu", "core_matrices.cu", "wgmma.cu"), body,
         ("a", "b", "iterations"), prepare_matrix,
         {
             # Ten milliseconds, so that filling shared memory and storing sums don't count.
@@ -217,6 +232,28 @@ def _wgmma(dtype: str, *, a_in_registers: bool) -> Kernel:
             "blocks_per_multiprocessor": 1,
         },
         minimum=(9, 0), maximum=(9, 0), clocks=True,
+    )  # fmt: skip
+
+
+def _tcgen05(dtype: str) -> Kernel:
+    row = MATRIX_INSTRUCTIONS[dtype]
+    body = (
+        f"nnbt::tcgen05_passes<{row.sums}, {row.element}, PASSES>(a, b, iterations, out, clocks);"
+    )
+    return Kernel(
+        "tcgen05", "flops", dtype, "cuda",
+        tcgen05(row)
+        + text("tensor_memory.cu", "chip_clock.cu", "core_matrices.cu", "tcgen05.cu"), body,
+        ("a", "b", "iterations"), prepare_matrix,
+        {
+            # Nine milliseconds, two where sums would stop being exact.
+            "iterations": 512 if dtype == "float8_e4m3" else 2048,
+            "passes": 16,
+            "data": "exact",
+            "blocks_per_multiprocessor": 1,
+        },
+        minimum=(10, 0), maximum=(11, 0),
+        missing=(TCGEN05_WITHOUT_INT8,) if dtype == "int8" else (), clocks=True,
     )  # fmt: skip
 
 
@@ -268,6 +305,7 @@ COMPUTE = (
     ),
     *(_wgmma(dtype, a_in_registers=False) for dtype in MATRIX_INSTRUCTIONS),
     *(_wgmma(dtype, a_in_registers=True) for dtype in MATRIX_INSTRUCTIONS),
+    *(_tcgen05(dtype) for dtype in MATRIX_INSTRUCTIONS),
     *(_mma_sync(dtype) for dtype in MATRIX_INSTRUCTIONS),
     _metal("fma", "float32", {**_FMA, "blocks": 4096}),
     _metal("fma", "float16", {**_FMA_FLOAT16, "blocks": 16384}),

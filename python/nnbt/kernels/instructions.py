@@ -9,12 +9,16 @@ from dataclasses import dataclass
 class MatrixInstruction:
     """Tensor-core instruction of a dtype; every one is 32 bytes deep (a k-slice).
 
-    Names are those of the PTX manual (mma.sync, wgmma.mma_async).
+    Names are those of the PTX manual (mma.sync, wgmma.mma_async, tcgen05.mma).
     """
 
     operand: str
     accumulator: str
     depth: int
+    kind: str
+    """Of tcgen05."""
+    element: int
+    """The operands' type in tcgen05's instruction descriptor, a number of its own in each kind."""
     wgmma_flags: str = ""
     """What follows the operands: scale-d, then signs, for 16-bit formats also transpositions."""
 
@@ -28,13 +32,18 @@ class MatrixInstruction:
         """Of the accumulator in inline assembly."""
         return {"f32": "f", "s32": "r"}[self.accumulator]
 
+    @property
+    def sums(self) -> int:
+        """The accumulator's type in tcgen05's instruction descriptor."""
+        return {"f32": 1, "s32": 2}[self.accumulator]
+
 
 MATRIX_INSTRUCTIONS = {
-    "float16": MatrixInstruction("f16", "f32", 16, ", 1, 1, 0, 0"),
-    "bfloat16": MatrixInstruction("bf16", "f32", 16, ", 1, 1, 0, 0"),
-    "tfloat32": MatrixInstruction("tf32", "f32", 8, ", 1, 1"),
-    "float8_e4m3": MatrixInstruction("e4m3", "f32", 32, ", 1, 1"),
-    "int8": MatrixInstruction("s8", "s32", 32),
+    "float16": MatrixInstruction("f16", "f32", 16, "f16", 0, ", 1, 1, 0, 0"),
+    "bfloat16": MatrixInstruction("bf16", "f32", 16, "f16", 1, ", 1, 1, 0, 0"),
+    "tfloat32": MatrixInstruction("tf32", "f32", 8, "tf32", 2, ", 1, 1"),
+    "float8_e4m3": MatrixInstruction("e4m3", "f32", 32, "f8f6f4", 0, ", 1, 1"),
+    "int8": MatrixInstruction("s8", "s32", 32, "i8", 1),
 }
 
 
@@ -91,23 +100,50 @@ __device__ __forceinline__ void multiply_accumulate({kind} (&d)[4], const uint32
 """
 
 
-def successor_note(capability: tuple[int, int]) -> str:
-    """Which instruction multiplies on a chip after Hopper, as a sentence; empty for older chips.
+def tcgen05(row: MatrixInstruction) -> str:
+    """CUDA source: tcgen05.mma of one block as `multiply_accumulate`."""
+    return f"""namespace nnbt {{
+__device__ __forceinline__ void multiply_accumulate(uint32_t sums, uint64_t a, uint64_t b,
+                                                    uint32_t instruction, uint32_t add) {{
+  asm volatile("{{\\n.reg .pred add;\\nsetp.ne.b32 add, %4, 0;\\n"
+               "tcgen05.mma.cta_group::1.kind::{row.kind} [%0], %1, %2, %3, add;\\n}}\\n"
+               :: "r"(sums), "l"(a), "l"(b), "r"(instruction), "r"(add) : "memory");
+}}
+}}  // namespace nnbt
+"""
 
-    tcgen05 exists for sm_100, sm_101, sm_103 and sm_110, not for sm_12x (PTX ISA, target notes of
-    tcgen05.mma), wgmma for sm_90a alone.
+
+TCGEN05_WITHOUT_INT8 = (10, 3)
+"""ptxas 13.5: kind::i8 is not supported on sm_103a; it is on sm_100a and sm_110a."""
+
+UNTRIED = (
+    "the kernel tcgen05 was compiled for such chips and run on a model of one: no chip had it yet, "
+    "so that its sums are checked here for the first time"
+)
+
+
+def successor_note(capability: tuple[int, int], dtype: str) -> str:
+    """What mma.sync is on a chip after Hopper, as a sentence; empty for older chips.
+
+    wgmma exists for sm_90a alone.
     """
-    here = f"On compute capability {capability[0]}.{capability[1]} the path is mma.sync"
-    if has_tcgen05(capability):
+    here = f"On compute capability {capability[0]}.{capability[1]} mma.sync is"
+    if has_tcgen05(capability, dtype):
         return (
-            f"{here}: tcgen05, the instructions made for its matrix units, is not used, so the "
-            "rate is that of code for older chips and no ceiling of this one."
+            f"{here} the path of code for older chips, and its rate no ceiling of this one: the "
+            "row tcgen05 is of the instructions made for its matrix units."
         )
+    if has_tcgen05(capability):
+        return f"{here} the path, since tcgen05 has no {dtype} there."
     if capability[0] == 12:
-        return f"{here}, since these chips have neither wgmma nor tcgen05."
+        return f"{here} the path, since these chips have neither wgmma nor tcgen05."
     return ""
 
 
-def has_tcgen05(capability: tuple[int, int]) -> bool:
-    """Whether the chip's matrix units have instructions that no kernel here uses."""
-    return capability[0] in (10, 11)
+def has_tcgen05(capability: tuple[int, int], dtype: str | None = None) -> bool:
+    """Whether a chip has tcgen05, for this dtype if one is named.
+
+    sm_100, sm_103 and sm_110 have it, sm_12x does not (PTX ISA, target notes of tcgen05.mma).
+    """
+    lacks = dtype == "int8" and capability == TCGEN05_WITHOUT_INT8
+    return capability[0] in (10, 11) and not lacks

@@ -68,6 +68,8 @@ class Kernel:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     minimum: tuple[int, int] | None = None
     maximum: tuple[int, int] | None = None
+    missing: tuple[tuple[int, int], ...] = ()
+    """Compute capabilities in between that lack the instruction."""
     emulated: tuple[int, ...] = ()
     """Major compute capabilities where the compiler builds the instruction out of others."""
     clocks: bool = False
