@@ -69,6 +69,12 @@ StreamPass choose_pass(std::string_view kernel, const StreamOptions& options) {
 
 std::size_t element_count(const StreamOptions& options) {
   if (options.array_bytes < 0) throw std::invalid_argument("StreamStep: negative array_bytes");
+  constexpr std::int64_t kMost = std::int64_t{1} << 56;  // sums of a few such arrays don't overflow
+  if (options.array_bytes > kMost) {
+    throw Unsupported("Arrays of " + std::to_string(options.array_bytes) +
+                      " bytes are more than a machine has: give at most " + std::to_string(kMost) +
+                      " bytes.");
+  }
   return static_cast<std::size_t>(options.array_bytes) / 64 * kLine;
 }
 

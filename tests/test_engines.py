@@ -18,7 +18,7 @@ import pytest
 
 import nnbt
 from fake_cublaslt import FakeLibraries
-from fake_gpu import FakeGpu
+from fake_gpu import FakeGpu, chip_stamps
 from fake_measure import FakeMeasure
 from nnbt import (
     _mlx,
@@ -502,9 +502,22 @@ def test_the_share_of_the_peak_is_that_of_the_whole_run() -> None:
 
 
 @pytest.mark.usefixtures("small_gpu")
+@pytest.mark.parametrize(("cycles", "ns"), [(1785 * 10**6, 10**7), (1785 * 10, 10**7)])
+def test_a_clock_that_can_not_be_right_makes_no_peak(cycles: int, ns: int) -> None:
+    """A hundred times too fast or too slow."""
+    gpu = FakeGpu(_mlx.core())
+    gpu.stamps = lambda *_: np.array([[5, 10, 5 + cycles, 10 + ns]], np.uint64)
+    (note,), details = after_a_run(gpu, "bfloat16", "wgmma")
+    assert note.startswith("the chip's own counter can't be right (chip clock ")
+    assert details == {}
+
+
+@pytest.mark.usefixtures("small_gpu")
 def test_the_clock_is_that_of_the_timed_runs_not_of_the_slope() -> None:
     gpu = FakeGpu(_mlx.core())
     gpu.compile = lambda function: function
+    launch = itertools.count(1)  # one after the other, 11 ms apart
+    gpu.stamps = lambda *shape: chip_stamps(*shape) + np.uint64(next(launch) * 11_000_000)
     workload = kernel_steps.flops(
         bench(Case("flops", "gpu", "kernel", "bfloat16", 0, {"chain": "wgmma"}), gpu)
     )

@@ -17,8 +17,8 @@ Value = float | int | str | None
 class Column:
     """One column. `key` names it in CSV with its unit, `header` on a terminal.
 
-    A column is shown where a row has a value for it. On a narrow terminal those with the largest
-    `rank` go first; rank 0 always stays, rank None is for CSV only.
+    A column is shown where a row has a value for it that is not `usual`. On a narrow terminal
+    those with the largest `rank` go first; rank 0 always stays, rank None is for CSV only.
     """
 
     key: str
@@ -27,3 +27,5 @@ class Column:
     value: Callable[[Result], Value]
     rank: int | None = 0
     text: bool = False
+    usual: Value = None
+    """A column whose rows all hold this is not shown."""

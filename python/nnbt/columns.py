@@ -65,11 +65,6 @@ def _param(name: str) -> Callable[[Result], Value]:
     return lambda row: row.case.params.get(name)
 
 
-def _data_shown(row: Result) -> Value:
-    data = row.case.params.get("data")
-    return data if data != "normal" else None
-
-
 def _verdict(row: Result) -> Value:
     return row.verdict or row.status
 
@@ -179,7 +174,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("graph_steps", "steps", "products in one evaluation", _param("graph_steps"), None),
     Column("cpu_workers", "workers", "MLX CPU streams", _param("cpu_workers"), None),
     Column("data", "data", "what the inputs held", _param("data"), None, text=True),
-    Column("data_shown", "data", "what the inputs held, if not normal", _data_shown, 0, True),
+    Column("data_shown", "data", "what the inputs held", _param("data"), 0, True, "normal"),
     Column("n", "n", "requested size N of N x N matrices or images", lambda r: r.case.n or None),
     Column("threads", "threads", "pinned threads (engine native)", _threads, 0),
     Column("fits_in", "in", "what holds all arrays: a cache or memory", _fits_in, 1, text=True),
@@ -287,7 +282,8 @@ def chosen(rows: Sequence[Result]) -> list[Column]:
     skip = "T" if best < 1e12 else "G"
     columns = []
     for column in COLUMNS:
-        if column.rank is None or all(column.value(row) in (None, "") for row in rows):
+        nothing = (None, "", column.usual)
+        if column.rank is None or all(column.value(row) in nothing for row in rows):
             continue
         word = column.header.split()[-1]
         if word.endswith("OPS") and word[0] == skip:
