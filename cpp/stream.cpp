@@ -72,8 +72,7 @@ std::size_t element_count(const StreamOptions& options) {
   constexpr std::int64_t kMost = std::int64_t{1} << 56;  // sums of a few such arrays don't overflow
   if (options.array_bytes > kMost) {
     throw Unsupported("Arrays of " + std::to_string(options.array_bytes) +
-                      " bytes are more than a machine has: give at most " + std::to_string(kMost) +
-                      " bytes.");
+                      " bytes are more than a machine has: give smaller arrays.");
   }
   return static_cast<std::size_t>(options.array_bytes) / 64 * kLine;
 }
