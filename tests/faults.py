@@ -74,7 +74,7 @@ def half_of_each_doubling(_: object, measure: FakeMeasure) -> None:
     measure.power = 0.58  # 2 ** 0.58 = 1.5
 
 
-FEW_MS = 128 if sys.platform == "linux" else 1024
+FEW_MS = 192 if sys.platform == "linux" else 1024
 """n of a product that takes a millisecond or more, by reference BLAS and by Accelerate."""
 
 
@@ -82,7 +82,8 @@ FEW_MS = 128 if sys.platform == "linux" else 1024
 def equal_products_merged_by_compile(
     patch: pytest.MonkeyPatch, measure: FakeMeasure
 ) -> dict[str, Any]:
-    """K equal products under mx.compile, really timed: MLX runs one of them."""
+    """K equal products under mx.compile, really timed: MLX runs one of them, in 20 times the
+    evaluation that the scripted floor is, even where its BLAS is fast."""
 
     def builder(bench: Bench) -> Workload:
         mx = bench.mx
