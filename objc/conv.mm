@@ -1,4 +1,4 @@
-#include "conv.h"
+#include "conv/conv.h"
 
 #import <Metal/Metal.h>
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "clock.h"
-#include "conv_data.h"
+#include "conv/data.h"
 #import "graph.h"
+#include "measure/clock.h"
 #import "package.h"
 #import "private_api.h"
 #import "support.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "conv_data.h"
+#include "conv/data.h"
 #import "support.h"
 
 namespace nnbt {

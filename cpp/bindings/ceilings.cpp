@@ -13,10 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "bindings.h"
-#include "cpu.h"
-#include "peak.h"
-#include "stream.h"
+#include "bindings/bindings.h"
+#include "cpu/cpu.h"
+#include "cpu/peak.h"
+#include "cpu/stream.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

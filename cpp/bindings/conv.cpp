@@ -1,4 +1,4 @@
-#include "conv.h"
+#include "conv/conv.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -13,12 +13,12 @@
 #include <string_view>
 #include <utility>
 
-#include "bindings.h"
-#include "conv_check.h"
-#include "conv_data.h"
-#include "conv_names.h"
-#include "package_manifest.h"
-#include "placement.h"
+#include "bindings/bindings.h"
+#include "conv/check.h"
+#include "conv/data.h"
+#include "conv/names.h"
+#include "package/manifest.h"
+#include "package/placement.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -1,4 +1,4 @@
-#include "measure.h"
+#include "measure/measure.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -9,11 +9,11 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "bindings.h"
-#include "clock.h"
-#include "probe.h"
-#include "stats.h"
-#include "step.h"
+#include "bindings/bindings.h"
+#include "measure/clock.h"
+#include "measure/probe.h"
+#include "measure/stats.h"
+#include "measure/step.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -11,14 +11,14 @@
 #include <system_error>
 #include <vector>
 
-#include "conv_check.h"
+#include "base/json_writer.h"
+#include "conv/check.h"
 #include "document.h"
-#include "json_value.h"
 #include "macos/ane_client.h"
 #include "macos/ane_info.h"
 #include "macos/entitlement.h"
 #include "macos/power_probe.h"
-#include "power.h"
+#include "power/power.h"
 
 namespace nnbt {
 namespace {

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "clock.h"
 #import "ioreport.h"
+#include "measure/clock.h"
 #import "private_functions.h"
 
 namespace nnbt {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "macos/power_probe.h"
-#include "measure.h"
+#include "measure/measure.h"
 
 namespace {
 
