@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <span>
 #include <string_view>
 #include <system_error>
 
 #include "package/manifest.h"
-#include "package/plist.h"
 
 namespace nnbt::ane {
 namespace {
@@ -18,32 +14,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kNetworkSuffix = ".bc.mlir";
-constexpr std::uintmax_t kMaxOptionsBytes = 1U << 20U;
 
-std::string read_small_file(const fs::path& path) {
-  std::error_code error;
-  const std::uintmax_t size = fs::file_size(path, error);
-  if (error || size > kMaxOptionsBytes) return {};
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// The options' first level is the target; an entry TargetArchitecture below it wins.
-std::optional<std::string> target_architecture(const fs::path& options) {
-  const std::string bytes = read_small_file(options);
-  if (bytes.empty()) return std::nullopt;
-  Plist root;
+std::optional<std::string> read_architecture(const fs::path& options) {
   try {
-    root = parse_plist(std::as_bytes(std::span(bytes)));
+    return target_architecture(read_plist(options.string()));
   } catch (const std::exception&) {
     return std::nullopt;
   }
-  if (root.dict() == nullptr || root.dict()->empty()) return std::nullopt;
-  const auto& [name, value] = *root.dict()->begin();
-  if (value.dict() == nullptr) return std::nullopt;
-  const Plist* inner = value.find("TargetArchitecture");
-  if (inner != nullptr && inner->string() != nullptr) return *inner->string();
-  return name;
 }
 
 std::optional<Region> region_of(const fs::path& network) {
@@ -57,14 +34,14 @@ std::optional<Region> region_of(const fs::path& network) {
   std::error_code error;
   if (fs::is_regular_file(network.parent_path() / options, error)) {
     region.options_file = options;
-    region.architecture = target_architecture(network.parent_path() / options);
+    region.architecture = read_architecture(network.parent_path() / options);
   }
   return region;
 }
 
 std::optional<bool> fully_placed(const fs::path& manifest) {
   try {
-    const PackageManifest read = read_package_manifest_file(manifest.string());
+    const PackageManifest read = read_package_manifest(read_plist(manifest.string()));
     if (!read.fully_placed_on_ane) return std::nullopt;
     return *read.fully_placed_on_ane && read.no_gpu_activity.value_or(false);
   } catch (const std::exception&) {
@@ -73,6 +50,15 @@ std::optional<bool> fully_placed(const fs::path& manifest) {
 }
 
 }  // namespace
+
+std::optional<std::string> target_architecture(const Plist& options) {
+  if (options.dict() == nullptr || options.dict()->empty()) return std::nullopt;
+  const auto& [name, value] = *options.dict()->begin();
+  if (value.dict() == nullptr) return std::nullopt;
+  const Plist* inner = value.find("TargetArchitecture");
+  if (inner != nullptr && inner->string() != nullptr) return *inner->string();
+  return name;
+}
 
 Bundle read_bundle(const std::string& package) {
   Bundle bundle;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "package/plist.h"
+
 namespace nnbt::ane {
 
 // One compiled region: files <key>.bc.mlir, <key>.bc.weights and compiler_options_<key>.plist.
@@ -21,6 +23,10 @@ struct Bundle {
   std::vector<Region> regions;       // ANECIR only, by key: other formats can't be replayed
   std::optional<bool> fully_placed;  // both placement flags of the manifest; none: it has no flags
 };
+
+// The target that a region's compiler options name: the key of their first entry, or its
+// TargetArchitecture.
+std::optional<std::string> target_architecture(const Plist& options);
 
 // Reads a package directory. What is missing or unreadable is an absent value, never an error.
 Bundle read_bundle(const std::string& package);

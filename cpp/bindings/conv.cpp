@@ -154,14 +154,9 @@ void add_data(nb::module_& m) {
 void add_placement(nb::module_& m) {
   nb::class_<PackageManifest>(m, "PackageManifest",
                               "What manifest.plist of an .mpsgraphpackage says; None is unknown.")
-      .def_ro("versions", &PackageManifest::versions)
-      .def_ro("entry_points", &PackageManifest::entry_points)
       .def_ro("fully_placed_on_ane", &PackageManifest::fully_placed_on_ane)
       .def_ro("no_gpu_activity", &PackageManifest::no_gpu_activity)
-      .def_ro("ane_regions", &PackageManifest::ane_regions)
-      .def_ro("gpu_adapter_present", &PackageManifest::gpu_adapter_present);
-  m.def("read_package_manifest", &nnbt::read_package_manifest_file, "path"_a,
-        "Reads a manifest.plist, XML or binary. ValueError: malformed; RuntimeError: unreadable.");
+      .def_ro("ane_regions", &PackageManifest::ane_regions);
 
   nb::class_<PlacementEvidence>(m, "PlacementEvidence", "What is known about where a graph ran.")
       .def_prop_ro("device",

@@ -1,10 +1,16 @@
 #include "package/plist.h"
 
+#include <fstream>
+#include <ios>
 #include <stdexcept>
-
-#include "package/plist_formats.h"
+#include <utility>
 
 namespace nnbt {
+namespace {
+
+constexpr std::size_t kMaxFileBytes = 16U << 20U;
+
+}  // namespace
 
 const Plist* Plist::find(std::string_view key) const {
   const PlistDict* entries = dict();
@@ -13,40 +19,16 @@ const Plist* Plist::find(std::string_view key) const {
   return found == entries->end() ? nullptr : &found->second;
 }
 
-void append_utf8(std::string& out, std::uint32_t code) {
-  const auto put = [&out](std::uint32_t byte) { out.push_back(static_cast<char>(byte)); };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xC0U | (code >> 6U));
-    put(0x80U | (code & 0x3FU));
-  } else if (code < 0x10000) {
-    put(0xE0U | (code >> 12U));
-    put(0x80U | ((code >> 6U) & 0x3FU));
-    put(0x80U | (code & 0x3FU));
-  } else {
-    put(0xF0U | (code >> 18U));
-    put(0x80U | ((code >> 12U) & 0x3FU));
-    put(0x80U | ((code >> 6U) & 0x3FU));
-    put(0x80U | (code & 0x3FU));
-  }
-}
-
-void PlistBudget::value(std::size_t depth) {
-  if (depth > kMaxPlistDepth) throw std::invalid_argument("property list: nested too deeply");
-  if (++values_ > kMaxPlistValues) throw std::invalid_argument("property list: too many values");
-}
-
-void PlistBudget::text(std::size_t bytes) {
-  text_ += bytes;
-  if (text_ > kMaxPlistText) throw std::invalid_argument("property list: too much text");
-}
-
-Plist parse_plist(std::span<const std::byte> bytes) {
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes as characters
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.starts_with("bplist00")) return parse_binary_plist(bytes);
-  return parse_xml_plist(text);
+Plist read_plist(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
+  if (size < 0) throw std::runtime_error("can't read " + path);
+  if (std::cmp_greater(size, kMaxFileBytes)) throw std::runtime_error(path + " is too large");
+  std::vector<char> bytes(static_cast<std::size_t>(size));
+  file.seekg(0);
+  file.read(bytes.data(), size);
+  if (!file) throw std::runtime_error("can't read " + path);
+  return parse_plist(std::as_bytes(std::span(bytes)));
 }
 
 }  // namespace nnbt

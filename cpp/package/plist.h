@@ -1,9 +1,7 @@
-// Property lists, XML and binary, read into one value type. Bounded: hostile input costs at most
-// kMaxPlistValues values and an exception, never a crash.
+// Property lists, such as a package's manifest.plist, as a tree that portable code can walk.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
@@ -18,23 +16,21 @@ using PlistArray = std::vector<Plist>;
 using PlistDict = std::map<std::string, Plist, std::less<>>;
 
 struct Plist {
-  // Dates are seconds since 2001-01-01 in binary lists and their text in XML ones; data keep their
-  // bytes (binary) or base64 text (XML). Neither is needed here.
-  std::variant<std::monostate, bool, std::int64_t, double, std::string, PlistArray, PlistDict>
-      value;
+  // Numbers, booleans, dates and data are monostate: nothing here reads them.
+  std::variant<std::monostate, std::string, PlistArray, PlistDict> value;
 
   const PlistDict* dict() const { return std::get_if<PlistDict>(&value); }
   const PlistArray* array() const { return std::get_if<PlistArray>(&value); }
   const std::string* string() const { return std::get_if<std::string>(&value); }
-  // The value under `key`, null where this is no dictionary or lacks it.
+  // The value under `key`; null if this is not a dictionary or has no such key.
   const Plist* find(std::string_view key) const;
 };
 
-inline constexpr std::size_t kMaxPlistValues = 200'000;  // a shared binary object counts each time
-inline constexpr std::size_t kMaxPlistDepth = 64;
-inline constexpr std::size_t kMaxPlistText = 64U << 20U;  // bytes of all strings together
-
-// Throws std::invalid_argument for anything that isn't a well-formed property list.
+// Reads an XML or binary property list with Foundation (objc/plist.mm). Throws std::runtime_error
+// for anything else, and Unsupported on systems without Foundation (cpp/linux/plist.cpp).
 Plist parse_plist(std::span<const std::byte> bytes);
+
+// Throws std::runtime_error if the file can't be read or is over 16 MiB, and as parse_plist does.
+Plist read_plist(const std::string& path);
 
 }  // namespace nnbt

@@ -51,7 +51,7 @@ PackageManifest verified(const fs::path& package) {
   }
   PackageManifest result;
   try {
-    result = read_package_manifest_file(manifest.string());
+    result = read_package_manifest(read_plist(manifest.string()));
   } catch (const std::exception& problem) {
     throw std::runtime_error(std::string("its manifest.plist is unusable (") + problem.what() +
                              ")");

@@ -83,3 +83,6 @@ target_link_options(nnbt_core INTERFACE LINKER:--wrap=dlopen)
 add_executable(nnbt_power_driver ${here}/power_driver.cpp $<TARGET_OBJECTS:apple_doubles>)
 target_include_directories(nnbt_power_driver PRIVATE ${PROJECT_SOURCE_DIR}/objc)
 target_link_libraries(nnbt_power_driver PRIVATE nnbt_core)
+
+add_executable(nnbt_plist_driver ${here}/plist_driver.cpp $<TARGET_OBJECTS:apple_doubles>)
+target_link_libraries(nnbt_plist_driver PRIVATE nnbt_core)

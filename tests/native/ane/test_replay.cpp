@@ -302,7 +302,7 @@ class Package {
   std::filesystem::path path_;
 };
 
-TEST_CASE("regions of a package, with the compiler's target") {
+TEST_CASE("regions of a package") {
   const Package package;
   CHECK(read_bundle(package.path()).regions.empty());
   CHECK_FALSE(read_bundle(package.path()).fully_placed);
@@ -311,21 +311,24 @@ TEST_CASE("regions of a package, with the compiler's target") {
   package.write("ane_bundle/a.bc.mlir", "x");
   package.write("ane_bundle/a.bc.weights", "x");
   package.write("ane_bundle/c.llir.bundle", "x");
-  package.write("ane_bundle/compiler_options_a.plist",
-                "<plist><dict><key>h17g</key><dict><key>TargetArchitecture</key>"
-                "<string>h17c</string></dict></dict></plist>");
-  package.write("ane_bundle/compiler_options_b.plist", "no property list");
-  Bundle bundle = read_bundle(package.path());
+  package.write("ane_bundle/compiler_options_a.plist", "not a property list");
+  const Bundle bundle = read_bundle(package.path());
   REQUIRE(bundle.regions.size() == 2);
   CHECK(bundle.regions[0].key == "a");
   CHECK(bundle.regions[0].network_file == "a.bc.mlir");
   CHECK(bundle.regions[0].options_file == "compiler_options_a.plist");
-  CHECK(bundle.regions[0].architecture == "h17c");
-  CHECK(bundle.regions[1].options_file == "compiler_options_b.plist");
-  CHECK_FALSE(bundle.regions[1].architecture);
-  package.write("ane_bundle/compiler_options_b.plist",
-                "<plist><dict><key>h16g</key><dict/></dict></plist>");
-  CHECK(read_bundle(package.path()).regions[1].architecture == "h16g");
+  CHECK_FALSE(bundle.regions[0].architecture);
+  CHECK(bundle.regions[1].options_file.empty());
+}
+
+TEST_CASE("the target that compiler options name") {
+  const auto options = [](Plist target) { return Plist{PlistDict{{"h17g", std::move(target)}}}; };
+  CHECK(target_architecture(options({PlistDict{}})) == "h17g");
+  CHECK(target_architecture(options({PlistDict{{"TargetArchitecture", {"h17c"}}}})) == "h17c");
+  CHECK(target_architecture(options({PlistDict{{"TargetArchitecture", {}}}})) == "h17g");
+  CHECK_FALSE(target_architecture(options({"h17c"})));
+  CHECK_FALSE(target_architecture({PlistDict{}}));
+  CHECK_FALSE(target_architecture({PlistArray{}}));
 }
 
 }  // namespace
