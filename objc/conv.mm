@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "conv/data.h"
+#include "conv/names.h"
 #import "graph.h"
 #include "measure/clock.h"
 #import "package.h"
@@ -173,7 +174,7 @@ class MpsGraphConv final : public ConvStep {
     compile_ns_ = steady_now_ns() - start;
     if (executable_ != nil) return {};
     return unsupported("MPSGraph can't compile the " +
-                       std::string(conv_variant(spec_.variant).name) +
+                       std::string(kVariantNames.name(spec_.variant)) +
                        " chain for this device; try another --variant or a smaller shape");
   }
 

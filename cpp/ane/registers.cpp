@@ -6,8 +6,8 @@ namespace nnbt::ane {
 namespace {
 
 constexpr std::array kLayouts = {
-    LayoutRow{Layout::kDmaAt17, "dma17", "M1 (h13g)", 17, 18, 19},
-    LayoutRow{Layout::kDmaAt21, "dma21", "M4, M4 Pro (h16g)", 21, 22, 23},
+    LayoutRow{Layout::kDmaAt17, "dma17", 17, 18, 19},  // M1 (h13g)
+    LayoutRow{Layout::kDmaAt21, "dma21", 21, 22, 23},  // M4, M4 Pro (h16g)
 };
 
 constexpr RegisterReading kZero = {"reads zero", "unknown", Confidence::kNone};

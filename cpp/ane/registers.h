@@ -23,7 +23,6 @@ enum class Layout : std::uint8_t { kUnknown, kDmaAt17, kDmaAt21 };
 struct LayoutRow {
   Layout layout;
   std::string_view name;
-  std::string_view seen_on;
   std::size_t dma_total;  // reads and writes, in lines of 64 bytes
   std::size_t dma_read;
   std::size_t energy;  // accumulator of unknown unit, 766 to 944 per nominal core-cycle

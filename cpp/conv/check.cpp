@@ -141,7 +141,7 @@ Window convolve(const ConvSpec& spec, Window& input, const std::vector<double>& 
 
 // What a layer hands to the next one: int8 variants round to steps and saturate.
 void requantise(const ConvSpec& spec, Window& window) {
-  if (conv_variant(spec.variant).element_bytes != 1) return;
+  if (conv_element_bytes(spec.variant) != 1) return;
   const double step = conv_scales(spec).activation;
   for (double& value : window.values) {
     value = step * std::clamp(std::nearbyint(value / step), -128.0, 127.0);
@@ -149,7 +149,7 @@ void requantise(const ConvSpec& spec, Window& window) {
 }
 
 void scan(const ConvSpec& spec, std::span<const std::byte> output, ConvCheck& check) {
-  const std::size_t element_bytes = conv_variant(spec.variant).element_bytes;
+  const std::size_t element_bytes = conv_element_bytes(spec.variant);
   const std::size_t count = output.size() / element_bytes;
   std::size_t zeros = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -168,7 +168,7 @@ void compare(const ConvSpec& spec, std::span<const std::byte> output, double bud
                                      {spec.batch - 1, size - 1, size / 3},
                                      {0, size / 5, size - 1}}};
   const double step = conv_scales(spec).activation;
-  const std::size_t element_bytes = conv_variant(spec.variant).element_bytes;
+  const std::size_t element_bytes = conv_element_bytes(spec.variant);
   double error = 0;
   double norm = 0;
   ConvReference chain(spec);
@@ -227,7 +227,7 @@ const std::vector<double>& ConvReference::weights(std::int64_t layer) {
 std::vector<double> ConvReference::pixel(std::int64_t image, std::int64_t row,
                                          std::int64_t column) {
   const std::vector<std::pair<Range, Range>> windows = needed(spec_, row, column).windows;
-  const std::size_t element_bytes = conv_variant(spec_.variant).element_bytes;
+  const std::size_t element_bytes = conv_element_bytes(spec_.variant);
   const double step = conv_scales(spec_).activation;
   Window window{windows[0].first, windows[0].second, {}};
   for (std::int64_t y = window.rows.begin; y < window.rows.end; ++y) {

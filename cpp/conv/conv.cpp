@@ -1,25 +1,16 @@
 #include "conv/conv.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <sstream>
 #include <stdexcept>
 
+#include "base/json_writer.h"
 #include "base/unsupported.h"
 #include "conv/data.h"
 #include "conv/names.h"
 
 namespace nnbt {
 namespace {
-
-constexpr std::array<ConvVariantRow, 4> kVariants{{
-    {ConvVariant::kFp16, "fp16", 2, "float16 convolutions"},
-    {ConvVariant::kInt8, "int8", 1, "int8 convolutions, cast to float16 and back between layers"},
-    {ConvVariant::kQdq, "qdq", 1, "int8 between layers, float16 weights and convolutions"},
-    {ConvVariant::kW8a8, "w8a8", 1,
-     "int8 between layers, int8 weights, dequantised for each layer"},
-}};
 
 // Combinations that must not reach MPSGraph; every other cell of variant x device is allowed.
 struct Refusal {
@@ -59,10 +50,8 @@ double taps_inside(std::int64_t size, std::int64_t kernel) {
 
 }  // namespace
 
-std::span<const ConvVariantRow> conv_variants() { return kVariants; }
-
-const ConvVariantRow& conv_variant(ConvVariant variant) {
-  return *std::ranges::find(kVariants, variant, &ConvVariantRow::variant);
+std::size_t conv_element_bytes(ConvVariant variant) {
+  return variant == ConvVariant::kFp16 ? 2 : 1;
 }
 
 std::int64_t conv_padding_before(std::int64_t kernel) { return (kernel - 1) / 2; }
@@ -88,7 +77,7 @@ ConvWork conv_work(const ConvSpec& spec) {
   const auto elements = [&](std::int64_t size) {
     return static_cast<std::size_t>(spec.batch * spec.channels * size * size);
   };
-  const std::size_t element_bytes = conv_variant(spec.variant).element_bytes;
+  const std::size_t element_bytes = conv_element_bytes(spec.variant);
   work.input_bytes = elements(spec.size) * element_bytes;
   work.output_bytes = elements(conv_output_size(spec, spec.layers)) * element_bytes;
   const std::int64_t constants = spec.shared_weights ? 1 : spec.layers;
@@ -130,17 +119,22 @@ int optimization_level(const ConvSpec& spec) {
 }
 
 std::string to_json(const ConvSpec& spec) {
-  std::ostringstream json;
-  json << "{\"variant\": \"" << kVariantNames.name(spec.variant) << "\", \"device\": \""
-       << kDeviceNames.name(spec.device) << "\", \"batch\": " << spec.batch
-       << ", \"size\": " << spec.size << ", \"channels\": " << spec.channels
-       << ", \"layers\": " << spec.layers << ", \"kernel\": " << spec.kernel << ", \"fill\": \""
-       << kFillNames.name(spec.fill) << "\", \"padding\": \"" << kPaddingNames.name(spec.padding)
-       << "\", \"layout\": \"" << kLayoutNames.name(spec.layout)
-       << "\", \"shared_weights\": " << (spec.shared_weights ? "true" : "false")
-       << ", \"optimization_level\": " << optimization_level(spec)
-       << ", \"enqueue\": " << spec.enqueue << ", \"seed\": " << spec.seed << "}";
-  return json.str();
+  return json::Object()
+      .add("variant", json::text(kVariantNames.name(spec.variant)))
+      .add("device", json::text(kDeviceNames.name(spec.device)))
+      .add("batch", json::number(spec.batch))
+      .add("size", json::number(spec.size))
+      .add("channels", json::number(spec.channels))
+      .add("layers", json::number(spec.layers))
+      .add("kernel", json::number(spec.kernel))
+      .add("fill", json::text(kFillNames.name(spec.fill)))
+      .add("padding", json::text(kPaddingNames.name(spec.padding)))
+      .add("layout", json::text(kLayoutNames.name(spec.layout)))
+      .add("shared_weights", json::boolean(spec.shared_weights))
+      .add("optimization_level", json::number(optimization_level(spec)))
+      .add("enqueue", json::number(spec.enqueue))
+      .add("seed", json::number(spec.seed))
+      .str();
 }
 
 }  // namespace nnbt

@@ -45,15 +45,8 @@ struct ConvSpec {
   std::uint64_t seed = 1;
 };
 
-// One row per variant: its name, element size and what it stands for.
-struct ConvVariantRow {
-  ConvVariant variant;
-  std::string_view name;
-  std::size_t element_bytes;  // of input and output
-  std::string_view description;
-};
-std::span<const ConvVariantRow> conv_variants();
-const ConvVariantRow& conv_variant(ConvVariant variant);
+// Bytes of one element of the input and the output.
+std::size_t conv_element_bytes(ConvVariant variant);
 
 // Size of one image after `layers` layers.
 std::int64_t conv_output_size(const ConvSpec& spec, std::int64_t layers);

@@ -145,7 +145,7 @@ bool int8_is_exact(const ConvSpec& spec) { return int8_exact_input(spec) >= 1; }
 
 std::vector<std::byte> conv_input(const ConvSpec& spec) {
   const auto count = static_cast<std::size_t>(spec.batch * spec.channels * spec.size * spec.size);
-  const std::size_t element_bytes = conv_variant(spec.variant).element_bytes;
+  const std::size_t element_bytes = conv_element_bytes(spec.variant);
   if (spec.fill == ConvFill::kZeros) return std::vector<std::byte>(count * element_bytes);
   Random random(spec.seed, 0);
   std::vector<std::byte> bytes;

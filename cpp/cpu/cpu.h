@@ -44,7 +44,4 @@ bool advise_huge_pages(void* address, std::size_t bytes);
 // Bytes of the mapping at `address` that lie in huge pages now; 0 where the system doesn't tell.
 std::int64_t huge_page_bytes(const void* address, std::size_t bytes);
 
-// Where a function of this program lies within the file it was loaded from, as an address.
-std::int64_t code_offset(const void* function);
-
 }  // namespace nnbt

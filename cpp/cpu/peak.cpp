@@ -1,5 +1,6 @@
 #include "cpu/peak.h"
 
+#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,6 +102,13 @@ std::string PeakChain::unusable() const {
       "The processor reports " + std::string(isa) + ", but running it ends the process";
   if (signal == SIGILL) return ends + ": the hypervisor or system does not allow it.";
   return ends + " (" + strsignal(signal) + "): a fault of nnbt or of the system, please report it.";
+}
+
+std::int64_t PeakChain::code_offset() const {
+  const auto* const address = reinterpret_cast<const char*>(code->run);
+  Dl_info info{};
+  if (dladdr(address, &info) == 0) return 0;
+  return address - static_cast<const char*>(info.dli_fbase);
 }
 
 const PeakChain& find_peak_chain(std::string_view name) {

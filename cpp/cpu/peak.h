@@ -38,6 +38,9 @@ struct PeakChain {
   // one iteration is tried in a process of its own: a Xeon guest under Firecracker reported an
   // instruction set that ended the process with SIGILL. The trial is made once per chain.
   [[nodiscard]] std::string unusable() const;
+
+  // Address of the chain's code within the file it was loaded from, for a disassembler.
+  [[nodiscard]] std::int64_t code_offset() const;
 };
 
 // The chains compiled in, for all instruction sets of this architecture. The row "dependent_add" is

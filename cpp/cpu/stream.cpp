@@ -12,9 +12,12 @@ namespace nnbt {
 namespace {
 
 constexpr StreamKernel kKernels[] = {
-    {"read", "sum += x[i]", 1, 0, 1, 0},         {"write", "out[i] = s", 0, 1, 0, 0},
-    {"copy", "out[i] = x[i]", 1, 1, 0, 8},       {"scale", "out[i] = s * x[i]", 1, 1, 1, 0},
-    {"add", "out[i] = x[i] + y[i]", 2, 1, 1, 0}, {"triad", "out[i] = x[i] + s * y[i]", 2, 1, 2, 0},
+    {"read", 1, 0, 1, 0},   // sum += x[i]
+    {"write", 0, 1, 0, 0},  // out[i] = s
+    {"copy", 1, 1, 0, 8},   // out[i] = x[i]
+    {"scale", 1, 1, 1, 0},  // out[i] = s * x[i]
+    {"add", 2, 1, 1, 0},    // out[i] = x[i] + y[i]
+    {"triad", 2, 1, 2, 0},  // out[i] = x[i] + s * y[i]
 };
 static_assert(std::size(kKernels) == kStreamKernels);
 

@@ -18,7 +18,6 @@ namespace nnbt {
 
 struct StreamKernel {
   std::string_view name;
-  std::string_view formula;
   int reads;       // arrays read
   int writes;      // arrays written; stores that go round the caches apply only where there are any
   int operations;  // floating-point, per element

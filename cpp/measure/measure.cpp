@@ -115,6 +115,20 @@ class Stopping {
 
 }  // namespace
 
+const char* stop_name(StopReason reason) {
+  switch (reason) {
+    case StopReason::kRuns:
+      return "runs";
+    case StopReason::kPrecise:
+      return "precise";
+    case StopReason::kBudget:
+      return "budget";
+    case StopReason::kMaxRuns:
+      return "max_runs";
+  }
+  return "";
+}
+
 Samples measure(Step& step, const MeasureOptions& options,
                 const std::vector<std::unique_ptr<Probe>>& probes, const Poll& poll, Clock now) {
   check(options);

@@ -29,6 +29,9 @@ enum class StopReason {
   kMaxRuns,
 };
 
+// "runs", "precise", "budget", "max_runs"
+const char* stop_name(StopReason reason);
+
 struct Samples {
   std::vector<std::int64_t> samples_ns;  // one per timed run, in order
   std::int64_t first_run_ns = 0;         // the very first run: compilation, allocation, cold caches

@@ -2,6 +2,8 @@
 
 #include <sys/resource.h>
 
+#include <utility>
+
 #include "measure/platform_probes.h"
 
 namespace nnbt {
@@ -46,18 +48,25 @@ class ProcessProbe final : public Probe {
 
 }  // namespace
 
-std::unique_ptr<Probe> make_process_probe() { return std::make_unique<ProcessProbe>(); }
-
 const std::vector<ProbeRow>& probe_table() {
   static const std::vector<ProbeRow> rows = [] {
-    std::vector<ProbeRow> table{{"process",
-                                 "page faults, context switches, user and system time of this "
-                                 "process (getrusage)",
-                                 make_process_probe}};
+    std::vector<ProbeRow> table{
+        {"process",
+         "page faults, context switches, user and system time of this "
+         "process (getrusage)",
+         []() -> std::unique_ptr<Probe> { return std::make_unique<ProcessProbe>(); }}};
     for (const ProbeRow& row : platform_probes()) table.push_back(row);
     return table;
   }();
   return rows;
+}
+
+std::vector<std::unique_ptr<Probe>> make_probes() {
+  std::vector<std::unique_ptr<Probe>> probes;
+  for (const ProbeRow& row : probe_table()) {
+    if (auto probe = row.make()) probes.push_back(std::move(probe));
+  }
+  return probes;
 }
 
 }  // namespace nnbt

@@ -33,10 +33,10 @@ struct ProbeRow {
   std::unique_ptr<Probe> (*make)();
 };
 
-// Page faults, context switches, user and system time of this process (getrusage).
-std::unique_ptr<Probe> make_process_probe();
-
 // The probes of this platform, the process probe first.
 const std::vector<ProbeRow>& probe_table();
+
+// One of each that has something to read here.
+std::vector<std::unique_ptr<Probe>> make_probes();
 
 }  // namespace nnbt

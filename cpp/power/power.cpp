@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kThermalNames = {"nominal", "fair", "serious", "critical",
                                                            "unknown"};
-constexpr std::array<std::string_view, 3> kKperfNames = {"absent", "needs_root", "ok"};
 
 std::optional<std::uint64_t> change(std::uint64_t begin, std::uint64_t end) {
   if (end <= begin) return std::nullopt;
@@ -35,18 +34,11 @@ std::string_view thermal_state_name(ThermalState state) {
   return kThermalNames.at(static_cast<std::size_t>(state));
 }
 
-std::string_view kperf_state_name(KperfState state) {
-  return kKperfNames.at(static_cast<std::size_t>(state));
-}
-
 void add_usage(PowerReading& reading, const std::optional<ProcessUsage>& begin,
                const std::optional<ProcessUsage>& end) {
   if (!begin || !end) return;
   reading.cpu_cycles = change(begin->cycles, end->cycles);
   reading.cpu_instructions = change(begin->instructions, end->instructions);
-  if (const auto energy_nj = change(begin->energy_nj, end->energy_nj)) {
-    reading.process_energy_j = static_cast<double>(*energy_nj) / 1e9;
-  }
 }
 
 std::string power_json(const PowerReading& reading) {
@@ -60,7 +52,6 @@ std::string power_json(const PowerReading& reading) {
       .add("low_power_mode", json::maybe(reading.low_power_mode, json::boolean))
       .add("cpu_cycles", json::maybe(reading.cpu_cycles, count))
       .add("cpu_instructions", json::maybe(reading.cpu_instructions, count))
-      .add("kperf", json::text(kperf_state_name(reading.kperf)))
       .str();
 }
 

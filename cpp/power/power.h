@@ -17,15 +17,10 @@ enum class ThermalState : std::uint8_t { kNominal, kFair, kSerious, kCritical, k
 ThermalState thermal_state(long long level);
 std::string_view thermal_state_name(ThermalState state);
 
-// Apple's processor counters (kpc). Nothing here needs them: they are only looked at.
-enum class KperfState : std::uint8_t { kAbsent, kNeedsRoot, kOk };
-std::string_view kperf_state_name(KperfState state);
-
 // Of this process since its start, as the kernel accounts it.
 struct ProcessUsage {
   std::uint64_t cycles = 0;
   std::uint64_t instructions = 0;
-  std::uint64_t energy_nj = 0;  // an estimate for processor cores
 };
 
 struct PowerReading {
@@ -37,8 +32,6 @@ struct PowerReading {
   std::optional<bool> low_power_mode;             // at either end
   std::optional<std::uint64_t> cpu_cycles;        // of this process, all threads
   std::optional<std::uint64_t> cpu_instructions;
-  std::optional<double> process_energy_j;  // the kernel's estimate for the cores it ran on
-  KperfState kperf = KperfState::kAbsent;
 };
 
 // Fills in the change between two readings of the process. No change is no counter: code ran

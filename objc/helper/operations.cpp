@@ -49,14 +49,6 @@ class TemporaryPackage {
   fs::path path_;
 };
 
-std::vector<std::unique_ptr<Probe>> all_probes() {
-  std::vector<std::unique_ptr<Probe>> probes;
-  for (const ProbeRow& row : probe_table()) {
-    if (auto probe = row.make()) probes.push_back(std::move(probe));
-  }
-  return probes;
-}
-
 ane::Replay not_replayed(ane::Status status, const std::exception& problem) {
   ane::Replay replay;
   replay.status = status;
@@ -100,7 +92,7 @@ std::string package_with_regions(const HelperRequest& request) {
 
 std::string measure_document(const HelperRequest& request) {
   std::unique_ptr<ConvStep> step = make_conv(request.spec, request.package);
-  std::vector<std::unique_ptr<Probe>> probes = all_probes();
+  std::vector<std::unique_ptr<Probe>> probes = make_probes();
   std::optional<PowerProbe> power;
   PowerReading energy;
   if (request.power) probes.push_back(power_window(power.emplace(), energy));

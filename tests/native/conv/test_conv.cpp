@@ -12,7 +12,7 @@
 #include "conv/conv.h"
 #include "conv/data.h"
 #include "conv/half.h"
-#include "package/placement.h"
+#include "conv/names.h"
 
 namespace {
 
@@ -38,7 +38,7 @@ double root_mean_square(const std::vector<double>& values) {
 std::vector<std::byte> perfect_output(const ConvSpec& spec) {
   const std::int64_t size = conv_output_size(spec, spec.layers);
   const double step = conv_scales(spec).activation;
-  const std::size_t element_bytes = conv_variant(spec.variant).element_bytes;
+  const std::size_t element_bytes = conv_element_bytes(spec.variant);
   std::vector<std::byte> bytes(conv_work(spec).output_bytes);
   ConvReference reference(spec);
   for (std::int64_t image = 0; image < spec.batch; ++image) {
@@ -157,8 +157,8 @@ TEST_CASE("half floats convert both ways, for every bit pattern") {
 }
 
 TEST_CASE("data hold no zero, repeat for a seed and differ between layers only when asked") {
-  for (const ConvVariantRow& row : conv_variants()) {
-    ConvSpec spec = small(row.variant);
+  for (const auto& [name, variant] : kVariantNames.rows) {
+    ConvSpec spec = small(variant);
     const std::vector<std::byte> input = conv_input(spec);
     CHECK(input.size() == conv_work(spec).input_bytes);
     CHECK(input == conv_input(spec));
@@ -166,7 +166,7 @@ TEST_CASE("data hold no zero, repeat for a seed and differ between layers only w
     CHECK(weights == conv_weights(spec, 1));
     for (const std::vector<std::byte>& bytes : {input, weights}) {
       const std::size_t element =
-          bytes == input ? row.element_bytes : conv_weight_element_bytes(row.variant);
+          bytes == input ? conv_element_bytes(variant) : conv_weight_element_bytes(variant);
       for (std::size_t i = 0; i < bytes.size(); i += element) {
         const bool zero = std::all_of(&bytes[i], &bytes[i] + element, [](std::byte b) {
           return (b & std::byte{0x7F}) == std::byte{0};
@@ -219,11 +219,11 @@ TEST_CASE("int8 chains are compared only where they can't saturate") {
 }
 
 TEST_CASE("the check passes a right result and fails a wrong one") {
-  for (const ConvVariantRow& row : conv_variants()) {
-    ConvSpec spec = small(row.variant);
-    spec.layers = row.variant == ConvVariant::kInt8 ? 1 : 2;
+  for (const auto& [name, variant] : kVariantNames.rows) {
+    ConvSpec spec = small(variant);
+    spec.layers = variant == ConvVariant::kInt8 ? 1 : 2;
     spec.batch = 2;
-    CAPTURE(row.name);
+    CAPTURE(to_json(spec));
     const std::vector<std::byte> right = perfect_output(spec);
     const ConvCheck good = check_conv(spec, right);
     CHECK(good.ok);
@@ -232,8 +232,8 @@ TEST_CASE("the check passes a right result and fails a wrong one") {
 
     std::vector<std::byte> shifted = right;
     std::ranges::rotate(
-        shifted, shifted.begin() +
-                     static_cast<std::ptrdiff_t>(36 * row.element_bytes));  // channels moved by one
+        shifted, shifted.begin() + static_cast<std::ptrdiff_t>(
+                                       36 * conv_element_bytes(variant)));  // channels moved by one
     CHECK_FALSE(check_conv(spec, shifted).ok);
     CHECK(check_conv(spec, shifted).relative_error > 0.5);
 
@@ -261,48 +261,4 @@ TEST_CASE("the spec as JSON") {
         "\"layers\": 3, \"kernel\": 3, \"fill\": \"normal\", \"padding\": \"same\", \"layout\": "
         "\"nchw\", \"shared_weights\": true, \"optimization_level\": 1, \"enqueue\": 1, \"seed\": "
         "1}");
-}
-
-TEST_CASE("placement needs evidence") {
-  PlacementEvidence evidence;
-  evidence.device = ConvDevice::kAne;
-  const auto verdict = [&evidence](std::optional<double> ane = {}, std::optional<double> gpu = {}) {
-    return judge_placement(evidence, ane, gpu).placement;
-  };
-  evidence.manifest_problem = "not serialised";
-  CHECK(verdict() == Placement::kUnproven);
-  CHECK(verdict(1e6, 2e6) == Placement::kUnproven);  // a different latency alone proves nothing
-  evidence.fallback_disabled = true;
-  CHECK(verdict() == Placement::kLikely);
-  CHECK(verdict(1.00e6, 1.02e6) == Placement::kUnproven);
-
-  evidence.manifest = PackageManifest{};
-  evidence.fallback_disabled = false;
-  CHECK(verdict() == Placement::kUnproven);  // an older OS: no attributes at all
-  evidence.ane_region_files = 1;
-  CHECK(verdict() == Placement::kLikely);
-  evidence.ane_region_files = 2;
-  CHECK(verdict() == Placement::kUnproven);
-
-  evidence.ane_region_files.reset();
-  evidence.manifest->fully_placed_on_ane = false;
-  evidence.manifest->no_gpu_activity = false;
-  CHECK(verdict() == Placement::kNotOnAne);
-  evidence.manifest->ane_regions = {"main_ANE_region_0_0"};
-  CHECK(verdict() == Placement::kUnproven);
-  evidence.manifest->fully_placed_on_ane = true;
-  CHECK(verdict() == Placement::kUnproven);
-  evidence.manifest->no_gpu_activity = true;
-  CHECK(verdict() == Placement::kProven);
-  CHECK(std::string(placement_name(Placement::kNotOnAne)) == "not on ANE");
-}
-
-TEST_CASE("both flags prove it even where no region is named") {
-  PlacementEvidence evidence;
-  evidence.manifest = PackageManifest{};
-  evidence.manifest->fully_placed_on_ane = true;
-  evidence.manifest->no_gpu_activity = true;
-  const PlacementVerdict verdict = judge_placement(evidence, {}, {});
-  CHECK(verdict.placement == Placement::kProven);  // callee names are absent on some releases
-  CHECK_FALSE(verdict.evidence.empty());
 }

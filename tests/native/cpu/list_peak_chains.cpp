@@ -3,16 +3,14 @@
 #include <cstdio>
 #include <string>
 
-#include "cpu/cpu.h"
 #include "cpu/peak.h"
 
 int main() {
   for (const nnbt::PeakChain& chain : nnbt::peak_chains()) {
     const nnbt::ChainWork work = chain.work();
-    const auto offset = nnbt::code_offset(reinterpret_cast<const void*>(chain.code->run));
     std::printf("%s\t%s\t%lld\t%lld\t%lld\t%s\n", std::string(chain.name).c_str(),
                 std::string(chain.instruction).c_str(), static_cast<long long>(work.instructions),
-                static_cast<long long>(work.operations), static_cast<long long>(offset),
-                chain.unusable().c_str());
+                static_cast<long long>(work.operations),
+                static_cast<long long>(chain.code_offset()), chain.unusable().c_str());
   }
 }

@@ -66,7 +66,7 @@ TEST_CASE("a probe's window holds the timed runs and no warm-up") {
 
 TEST_CASE("the process probe counts the page faults of its window") {
   constexpr std::size_t kPages = 512;
-  const std::vector<Reading> readings = watch(nnbt::make_process_probe(), [] {
+  const std::vector<Reading> readings = watch(nnbt::probe_table().front().make(), [] {
     const auto page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t bytes = kPages * page_bytes;
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -81,7 +81,7 @@ TEST_CASE("the process probe counts the page faults of its window") {
 }
 
 TEST_CASE("the process probe has a unit for each reading") {
-  const std::vector<Reading> readings = watch(nnbt::make_process_probe(), [] {});
+  const std::vector<Reading> readings = watch(nnbt::probe_table().front().make(), [] {});
   CHECK(readings.size() == 6);
   for (const Reading& reading : readings) {
     CHECK((reading.unit == "count" || reading.unit == "s"));
