@@ -17,7 +17,8 @@ from nnbt.pipeline.case import Listener
 
 if TYPE_CHECKING:
     from nnbt.pipeline.plan import Plan
-    from nnbt.results.result import Case, Result, Run
+    from nnbt.results.result import Result, Run
+    from nnbt.spec.case import Case
 
 
 def test_the_documented_example() -> None:

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from nnbt.results.columns import COLUMNS, chosen, csv_text, number, shown
-from nnbt.results.result import Case, Reason, Result
+from nnbt.results.result import Reason, Result
+from nnbt.spec.case import Case
 
 BY_KEY = {column.key: column for column in COLUMNS}
 

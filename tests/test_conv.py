@@ -23,7 +23,7 @@ from nnbt.engines.mlx import conv as mlx_conv
 from nnbt.peaks import reference
 from nnbt.pipeline.matrix import METRICS
 from nnbt.pipeline.plan import Options, make_plan
-from nnbt.results.result import Case
+from nnbt.spec.case import Case
 from nnbt.spec.conv import Chain, border_gains, conv_sizes, taps_inside
 
 SMALL = ("--device", "cpu", "--size", "8", "--channels", "4", "--layers", "3", "--iterations", "5")

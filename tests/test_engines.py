@@ -39,8 +39,9 @@ from nnbt.pipeline import session as runner
 from nnbt.pipeline.matrix import METRICS, sizes_of
 from nnbt.pipeline.plan import Options, make_plan
 from nnbt.results.columns import csv_text
-from nnbt.results.result import Case, Reason, Result, Run
+from nnbt.results.result import Reason, Result, Run
 from nnbt.spec import formulas as sizes
+from nnbt.spec.case import Case
 from nnbt.spec.dtypes import DTYPES
 from nnbt.terminal.tables import table_text
 

@@ -25,7 +25,8 @@ from nnbt.engines.mpsgraph.helper import HelperError
 from nnbt.engines.mpsgraph.remote import RemoteStep
 from nnbt.results.ane_columns import ANE_COLUMNS
 from nnbt.results.columns import shown
-from nnbt.results.result import Case, Result
+from nnbt.results.result import Result
+from nnbt.spec.case import Case
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from nnbt.engines.mlx.data import Placement
 from nnbt.engines.mlx.hybrid import WINDOW_S, Pair, Side, overlap_of, pair_of
 from nnbt.machine import mlx as _mlx
 from nnbt.pipeline.matrix import sizes_of
-from nnbt.results.result import Case
+from nnbt.spec.case import Case
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ import nnbt
 from fake_measure import FakeMeasure
 from faults import FAULTS, Fault, with_counters
 from nnbt.pipeline import session as runner
-from nnbt.results.result import Case
+from nnbt.spec.case import Case
 from nnbt.spec.workload import Answer, DataShare
 from nnbt.timing.slope import fit
 from nnbt.timing.statistics import summarize

@@ -27,7 +27,8 @@ from nnbt.ladder.tests import Facts, loaded_blas
 from nnbt.machine.devices import DEVICES
 from nnbt.machine.shared_cores import Pair, SharedCores
 from nnbt.pipeline.plan import Options
-from nnbt.results.result import Case, Reason, Result, Run
+from nnbt.results.result import Reason, Result, Run
+from nnbt.spec.case import Case
 from nnbt.terminal.ladder import bar, ladder_csv, ladder_text
 from result_schema import validate
 

@@ -11,7 +11,7 @@ from nnbt._native import Unsupported
 from nnbt.pipeline import plan
 from nnbt.pipeline.memory import check_memory
 from nnbt.pipeline.plan import Options, default_op, make_plan
-from nnbt.results.result import Case
+from nnbt.spec.case import Case
 
 GIB = 2**30
 

@@ -21,8 +21,9 @@ from nnbt.pipeline.matrix import METRICS
 from nnbt.pipeline.plan import Options, make_plan
 from nnbt.results import sweep as thread_sweep
 from nnbt.results.columns import csv_text
-from nnbt.results.result import Case, Reason, Result
+from nnbt.results.result import Reason, Result
 from nnbt.results.sweep import knee, mark_knee, thread_counts
+from nnbt.spec.case import Case
 from nnbt.terminal.tables import table_text
 from result_schema import validate
 

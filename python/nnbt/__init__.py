@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from nnbt._native import Samples, Unsupported, measure
     from nnbt.api import run
     from nnbt.pipeline.plan import Options
-    from nnbt.results.result import Case, Reason, Result, Run
+    from nnbt.results.result import Reason, Result, Run
+    from nnbt.spec.case import Case
 
 _HOMES = {
-    "Case": "nnbt.results.result",
+    "Case": "nnbt.spec.case",
     "Options": "nnbt.pipeline.plan",
     "Reason": "nnbt.results.result",
     "Result": "nnbt.results.result",

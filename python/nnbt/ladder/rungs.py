@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nnbt.peaks import published as ceilings
 from nnbt.peaks.stored import ceiling_rate, described
-from nnbt.results.result import Case, Result, Run
+from nnbt.results.result import Result, Run
+from nnbt.spec.case import Case
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

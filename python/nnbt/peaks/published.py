@@ -10,7 +10,7 @@ from nnbt.verdict.evidence import Ceiling
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nnbt.results.result import Case
+    from nnbt.spec.case import Case
 
 PEAK_TYPE = {"complex64": "float32", "tfloat32": "tf32", "float8_e4m3": "float8"}
 """Types whose products run on the units of another one; complex64 counts real operations."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nnbt.peaks.chips import chip, read_data
 
 if TYPE_CHECKING:
-    from nnbt.results.result import Case
+    from nnbt.spec.case import Case
 
 __all__ = ["Reference", "Shape", "beside", "nearest", "references"]
 

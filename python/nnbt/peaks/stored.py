@@ -19,7 +19,7 @@ from nnbt.pipeline.matrix import METRICS, cell
 from nnbt.results.result import Result, write_beside
 
 if TYPE_CHECKING:
-    from nnbt.results.result import Case
+    from nnbt.spec.case import Case
 
 SCHEMA = 1
 KEEP_DAYS = 90

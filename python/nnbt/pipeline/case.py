@@ -14,7 +14,8 @@ from nnbt.machine.facts import GpuState, gpu_state, gpus, machine
 from nnbt.peaks.published import published_ceiling
 from nnbt.pipeline.matrix import METRICS, cell, sizes_of
 from nnbt.pipeline.plan import RANDOM_DATA, Options, Plan
-from nnbt.results.result import Case, Result, Run
+from nnbt.results.result import Result, Run
+from nnbt.spec.case import Case
 from nnbt.spec.dtypes import dtype
 from nnbt.timing.slope import Slope, measure_slope
 from nnbt.timing.statistics import summarize

@@ -15,7 +15,7 @@ from nnbt.spec.cell import Cell, Metric, Param
 from nnbt.spec.dtypes import Kind, dtype
 
 if TYPE_CHECKING:
-    from nnbt.results.result import Case
+    from nnbt.spec.case import Case
 
 ALL: frozenset[Kind] = frozenset({"inexact", "exact", "quantized"})
 DENSE: frozenset[Kind] = frozenset({"inexact", "exact"})

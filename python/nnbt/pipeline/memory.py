@@ -11,7 +11,7 @@ from nnbt.pipeline.matrix import METRICS, sizes_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nnbt.results.result import Case
+    from nnbt.spec.case import Case
 
 
 def check_memory(cases: Iterable[Case], free: dict[str, int]) -> None:

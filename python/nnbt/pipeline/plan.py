@@ -12,7 +12,7 @@ from nnbt._native import Unsupported
 from nnbt.machine.devices import DEVICES, default_device
 from nnbt.machine.facts import machine
 from nnbt.pipeline.matrix import ENGINES, METRICS, cell
-from nnbt.results.result import Case
+from nnbt.spec.case import Case
 from nnbt.spec.dtypes import dtype
 
 if TYPE_CHECKING:

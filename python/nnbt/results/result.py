@@ -12,44 +12,16 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+if TYPE_CHECKING:
+    from nnbt.spec.case import Case
 
 SCHEMA = 1
 """Moves only when a reader of older files would misread newer ones."""
 
 Status = Literal["OK", "UNSUPPORTED", "SKIPPED", "ERROR"]
 VerdictName = Literal["VALID", "SUSPECT", "INVALID"]
-
-
-@dataclass(frozen=True)
-class Case:
-    """What is measured: two results with equal cases may be compared.
-
-    `n` is the requested matrix size; `params` holds what only some metrics have (op, graph_steps,
-    cpu_workers, data, tf32).
-    """
-
-    metric: str
-    device: str
-    engine: str
-    dtype: str
-    n: int
-    params: Mapping[str, int | str] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The flat form of the JSON file."""
-        return {
-            "metric": self.metric,
-            "device": self.device,
-            "engine": self.engine,
-            "dtype": self.dtype,
-            "n": self.n,
-            **self.params,
-        }
-
-    def without(self, *names: str) -> dict[str, Any]:
-        """The flat form without some keys, to find results that agree in everything else."""
-        return {key: value for key, value in self.as_dict().items() if key not in names}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nnbt.results.result import Case, Result
+    from nnbt.results.result import Result
+    from nnbt.spec.case import Case
 
 THREADS = "cpu_workers"
 """The parameter of a case that the sweep goes over."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nnbt.pipeline.plan import Options
-    from nnbt.results.result import Case
+    from nnbt.spec.case import Case
     from nnbt.spec.dtypes import DType, Kind
     from nnbt.spec.workload import Workload
 

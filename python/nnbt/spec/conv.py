@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nnbt.spec.dtypes import dtype
 
 if TYPE_CHECKING:
-    from nnbt.results.result import Case
+    from nnbt.spec.case import Case
 
 VARIANTS = {"fp16": "float16", "int8": "int8", "qdq": "qdq", "w8a8": "w8a8"}
 """Names of --variant, and the type of DTYPES that each stands for."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nnbt.spec.dtypes import DType, dtype
 
 if TYPE_CHECKING:
-    from nnbt.results.result import Case
+    from nnbt.spec.case import Case
 
 STREAMS = {
     "copy": 2,

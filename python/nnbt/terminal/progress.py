@@ -10,7 +10,8 @@ from nnbt.terminal.tables import group_key, header_lines, print_rows, terminal_w
 
 if TYPE_CHECKING:
     from nnbt.pipeline.plan import Plan
-    from nnbt.results.result import Case, Result, Run
+    from nnbt.results.result import Result, Run
+    from nnbt.spec.case import Case
 
 _SHOW_AFTER_S = 1.0
 _REDRAW_S = 0.5

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nnbt.results.result import Case
+    from nnbt.spec.case import Case
     from nnbt.spec.workload import Answer
     from nnbt.timing.slope import Slope
     from nnbt.timing.statistics import Summary

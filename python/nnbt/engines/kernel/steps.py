@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nnbt.engines.kernel.sources.chip_clock import ChipClock
     from nnbt.engines.mlx.bench import Bench
     from nnbt.pipeline.plan import Options
-    from nnbt.results.result import Case
+    from nnbt.spec.case import Case
     from nnbt.spec.workload import Answer
 
 LAUNCHES = 8

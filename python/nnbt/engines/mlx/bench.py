@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nnbt.pipeline.plan import Options
-    from nnbt.results.result import Case
+    from nnbt.spec.case import Case
 
 COMPILED = "mlx-compiled"
 """The engine whose graphs go through mx.compile."""

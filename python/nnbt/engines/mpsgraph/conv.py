@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nnbt._native import ConvSpec, ConvStep
     from nnbt.engines.mlx.bench import Bench
     from nnbt.pipeline.plan import Options
-    from nnbt.results.result import Case
+    from nnbt.spec.case import Case
 
 _VARIANT_OF = {token: name for name, token in VARIANTS.items()}
 _SPEC_FILE = "nnbt_conv.json"

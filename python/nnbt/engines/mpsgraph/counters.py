@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nnbt._native import ConvSpec
-    from nnbt.results.result import Case
+    from nnbt.spec.case import Case
 
 BUDGET_S = 1.0
 """Seconds of all windows together: a second of a Neural Engine is some 50 runs of 20 layers."""

@@ -15,7 +15,7 @@ from nnbt.spec.workload import Run, Workload, self_checked
 if TYPE_CHECKING:
     from nnbt.engines.mlx.bench import Bench
     from nnbt.pipeline.plan import Options
-    from nnbt.results.result import Case
+    from nnbt.spec.case import Case
 
 STORES = ("ordinary", "nontemporal")
 NO_STORES = "none"
