@@ -23,9 +23,9 @@ from nnbt.engines.mlx.bandwidth import OPS
 from nnbt.engines.mlx.data import Data, sample_indices
 from nnbt.engines.mpsgraph import counters
 from nnbt.machine.facts import machine
+from nnbt.peaks.published import Ceiling
 from nnbt.pipeline import case as case_runner
 from nnbt.pipeline import session as runner
-from nnbt.verdict.evidence import Ceiling
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,18 +24,18 @@ from nnbt.machine.facts import machine
 from nnbt.machine.shared_cores import find_shared_cores
 from nnbt.peaks.chips import chip
 from nnbt.peaks.published import PEAK_TYPE
-from nnbt.pipeline.matrix import METRICS
+from nnbt.pipeline.matrix import engines_of
 from nnbt.pipeline.plan import check_options
 from nnbt.pipeline.session import execute, now
 from nnbt.results.result import Run
-from nnbt.results.sweep import THREADS
+from nnbt.spec.threads import THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nnbt.machine.shared_cores import SharedCores
-    from nnbt.pipeline.case import Listener
-    from nnbt.pipeline.plan import Options
+    from nnbt.pipeline.listener import Listener
+    from nnbt.spec.options import Options
     from nnbt.spec.workload import Measure
 
 _PRODUCTS = {"float32": "cblas_sgemm", "float64": "cblas_dgemm", "complex64": "cblas_cgemm"}
@@ -69,7 +69,7 @@ def climb(
         asked = ladder.rung_options(options, device, kind, tensor_float=tensor_float)
         if asked is None:
             continue
-        if asked.engines[0] not in METRICS[metric].cells:
+        if asked.engines[0] not in engines_of(metric):
             rungs[key] = Rung(kind, reason=kind.without)
             continue
         try:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nnbt.peaks.chips import chip, cpu
-from nnbt.verdict.evidence import Ceiling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nnbt.spec.case import Case
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """What the device can do at most, in the base unit of the case, and where that is from."""
+
+    rate: float
+    source: str
+
 
 PEAK_TYPE = {"complex64": "float32", "tfloat32": "tf32", "float8_e4m3": "float8"}
 """Types whose products run on the units of another one; complex64 counts real operations."""

@@ -8,13 +8,14 @@ when K doubles.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from nnbt.spec.workload import Run, Workload
+    from nnbt.spec.workload import Step, Workload
 
 NO_TIME = "it would take more than its share of the timed window: raise --max-seconds, or --runs"
 NO_MEMORY = "no memory for more than one unit"
@@ -127,7 +128,7 @@ def ladder_for(unit_s: float, budget_s: float, largest_k: int, rounds: int = ROU
 
 def measure_slope(
     workload: Workload,
-    time_once: Callable[[Run], float],
+    time_once: Callable[[Step], float],
     *,
     unit_s: float,
     floor_s: float,
@@ -164,7 +165,7 @@ def measure_slope(
         slope = fit(seconds, floor_s)
     spent, tries = 0.0, 0
 
-    def counted(step: Run) -> float:
+    def counted(step: Step) -> float:
         nonlocal spent
         seconds = time_once(step)
         spent += seconds
@@ -188,7 +189,7 @@ def measure_slope(
 
 
 def _best(
-    workload: Workload, time_once: Callable[[Run], float], ladder: Sequence[int], rounds: int
+    workload: Workload, time_once: Callable[[Step], float], ladder: Sequence[int], rounds: int
 ) -> dict[int, float]:
     steps = {k: workload.step(k) for k in ladder}
     best = dict.fromkeys(ladder, float("inf"))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from nnbt.spec.workload import NO_DETAILS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from nnbt.peaks.published import Ceiling
     from nnbt.spec.case import Case
+    from nnbt.spec.details import Details
     from nnbt.spec.workload import Answer
     from nnbt.timing.slope import Slope
     from nnbt.timing.statistics import Summary
@@ -19,14 +23,6 @@ ROUNDING_BITS = 1.2
 
 LEAST_BITS = {53: 40.0, 24: 8.5, 11: 7.5, 8: 5.0}
 """By bits of the type's mantissa: fewer correct bits than this are a wrong answer."""
-
-
-@dataclass(frozen=True)
-class Ceiling:
-    """What the device can do at most, in the base unit of the case, and where that is from."""
-
-    rate: float
-    source: str
 
 
 @dataclass(frozen=True)
@@ -43,6 +39,7 @@ class Evidence:
     random_data: bool = True
     mantissa: int | None = None
     inner: int = 1
+    keeps_size: bool = False
     exact_share: float = 1.0
     """Of the counted operations, what is left without those on padding."""
     answer: Answer | None = None
@@ -56,7 +53,7 @@ class Evidence:
     array_bytes: int | None = None
     readings: Mapping[str, float] = field(default_factory=dict)
     ceiling: Ceiling | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Details = NO_DETAILS
 
 
 def effective_bits(error: float | None) -> float | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nnbt.results.result import Reason, VerdictName
+from nnbt.results.result import Reason, Verdict
 from nnbt.verdict.checks import CHECKS, Severity
 
 if TYPE_CHECKING:
     from nnbt.verdict.evidence import Evidence
 
 
-def judge(evidence: Evidence) -> tuple[VerdictName, tuple[Reason, ...]]:
+def judge(evidence: Evidence) -> tuple[Verdict, tuple[Reason, ...]]:
     """The verdict and every reason, worst first; notes do not change the verdict."""
     found = []
     for check in CHECKS:
@@ -21,7 +21,7 @@ def judge(evidence: Evidence) -> tuple[VerdictName, tuple[Reason, ...]]:
     order = {"invalid": 0, "suspect": 1, "note": 2}
     found.sort(key=lambda reason: order[reason.severity])
     worst = found[0].severity if found else "note"
-    verdicts: dict[Severity, VerdictName] = {
+    verdicts: dict[Severity, Verdict] = {
         "invalid": "INVALID",
         "suspect": "SUSPECT",
         "note": "VALID",

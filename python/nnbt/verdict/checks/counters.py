@@ -16,7 +16,7 @@ _OTHERS_CLAIM = "published_closure"
 
 def _failing(e: Evidence, scope: str) -> list[dict[str, Any]]:
     """The identities of this scope that do not hold; none where nothing was decoded."""
-    decoded = e.details.get("pmu", {}).get("decoded") or {}
+    decoded = (e.details.counters or {}).get("decoded") or {}
     return [
         row for row in decoded.get("identities", ()) if row["scope"] == scope and not row["holds"]
     ]
@@ -47,7 +47,7 @@ def stalls_do_not_close(e: Evidence) -> str | None:
 
 
 def other_client(e: Evidence) -> str | None:
-    decoded = e.details.get("pmu", {}).get("decoded") or {}
+    decoded = (e.details.counters or {}).get("decoded") or {}
     shared = decoded.get("windows_shared", 0)
     if not shared:
         return None

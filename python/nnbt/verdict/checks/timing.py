@@ -198,8 +198,10 @@ def noisy_neighbour(e: Evidence) -> str | None:
 
 
 def little_overlap(e: Evidence) -> str | None:
-    share = e.details.get("hybrid", {}).get("overlap")
-    if share is None or share >= OVERLAP_LEAST:
+    if e.details.shared_window is None:
+        return None
+    share = e.details.shared_window.overlap
+    if share >= OVERLAP_LEAST:
         return None
     return f"CPU and GPU were busy together in {share:.0%} of the window only."
 

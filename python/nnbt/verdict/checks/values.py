@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from nnbt.pipeline.matrix import METRICS
 from nnbt.verdict.evidence import LEAST_BITS, effective_bits, expected_bits
 
 if TYPE_CHECKING:
@@ -38,7 +37,8 @@ def wrong_answer(e: Evidence) -> str | None:
         return f"The output is wrong ({answer.problem or answer.compared})."
     if answer.error is None:
         return None
-    parts = (answer.error, answer.typical, answer.worst or 0.0)
+    typical = answer.typical or 0.0
+    parts = (answer.error, typical, answer.worst or 0.0)
     if not all(math.isfinite(part) and part >= 0 for part in parts):
         return f"The output differs from the reference without bound ({answer.compared})."
     bits = effective_bits(answer.error) or 0.0
@@ -49,10 +49,10 @@ def wrong_answer(e: Evidence) -> str | None:
             f"({answer.compared})."
         )
     rounding = 16 * 2.0 ** -expected_bits(e.mantissa or 24, e.inner)
-    if answer.worst is not None and answer.worst > max(WORST_FACTOR * answer.typical, rounding):
+    if answer.worst is not None and answer.worst > max(WORST_FACTOR * typical, rounding):
         return (
             f"One element of the output is off by {answer.worst:.2g} of their RMS where "
-            f"{answer.typical:.2g} is usual ({answer.compared})."
+            f"{typical:.2g} is usual ({answer.compared})."
         )
     return f"The output is wrong ({answer.problem})." if answer.problem else None
 
@@ -118,7 +118,7 @@ def non_random_data(e: Evidence) -> str | None:
 
 
 def chain_changes_size(e: Evidence) -> str | None:
-    if not METRICS[e.case.metric].chain or e.answer is None:
+    if not e.keeps_size or e.answer is None:
         return None
     before, after = e.answer.inputs, e.answer.outputs
     if before is None or after is None or e.answer.exact is not None:

@@ -153,10 +153,10 @@ def slope_above_ceiling(e: Evidence, most: float) -> str | None:
 
 
 def placed(e: Evidence, verdicts: tuple[str, ...]) -> str | None:
-    placement = e.details.get("placement")
-    if placement is None or placement["verdict"] not in verdicts:
+    placement = e.details.placement
+    if placement is None or placement.verdict not in verdicts:
         return None
-    return f"Placement is {placement['verdict']}: {'; '.join(placement['evidence'])}."
+    return f"Placement is {placement.verdict}: {'; '.join(placement.evidence)}."
 
 
 def cache_resident(e: Evidence) -> str | None:
