@@ -1,4 +1,4 @@
-"""nnbt.result: JSON without NaN, and files that are whole or old."""
+"""nnbt.results.result: JSON without NaN, and files that are whole or old."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nnbt.result import SCHEMA, Case, Reason, Result, Run, check_writable, write_beside
+from nnbt.results.result import SCHEMA, Reason, Result, Run, check_writable, write_beside
+from nnbt.spec.case import Case
 from result_schema import validate
 
 CASE = Case("flops", "cpu", "mlx", "float32", 64, {"data": "normal", "cpu_workers": 2})
