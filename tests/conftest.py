@@ -12,7 +12,7 @@ import pytest
 
 import fake_helper as helper_double
 from fake_measure import FakeMeasure
-from nnbt.devices import gpu_missing
+from nnbt.machine.devices import gpu_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnbt.kernels.instructions import MATRIX_INSTRUCTIONS
+from nnbt.engines.kernel.sources.instructions import MATRIX_INSTRUCTIONS
 
 if TYPE_CHECKING:
-    from nnbt.kernels.rows import Kernel
+    from nnbt.engines.kernel.sources.rows import Kernel
 
 _TYPES = {"float32": "float", "int32": "int32_t", "uint32": "uint32_t", "uint64": "uint64_t"}
 

@@ -1,4 +1,4 @@
-"""cudart and cuBLASLt that aren't there: `call` stands for nnbt.cublaslt._call, in NumPy."""
+"""cudart and cuBLASLt that aren't there: `call` stands for nnbt.engines.library.cublaslt._call, in NumPy."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from nnbt import cublaslt
 from nnbt._native import Unsupported
-from nnbt.operands import FORMATS
+from nnbt.engines.library import cublaslt
+from nnbt.spec.formats import FORMATS
 
 _FORMATS = {0: "float32", 2: "float16", 3: "int8", 14: "bfloat16", 28: "float8_e4m3"}
 

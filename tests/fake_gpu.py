@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnbt.operands import FORMATS
+from nnbt.spec.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,18 +16,23 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fake_measure import FLOOR, STEADY, FakeSamples, units_of
-from nnbt import _native, case_runner, counters, mlx_bandwidth, mlx_flops, runner
-from nnbt.evidence import Ceiling
-from nnbt.machine import machine
-from nnbt.mlx_bandwidth import OPS
-from nnbt.mlx_data import Data, sample_indices
+from nnbt import _native
+from nnbt.engines.mlx import bandwidth as mlx_bandwidth
+from nnbt.engines.mlx import flops as mlx_flops
+from nnbt.engines.mlx.bandwidth import OPS
+from nnbt.engines.mlx.data import Data, sample_indices
+from nnbt.engines.mpsgraph import counters
+from nnbt.machine.facts import machine
+from nnbt.peaks.published import Ceiling
+from nnbt.pipeline import case as case_runner
+from nnbt.pipeline import session as runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fake_measure import FakeMeasure
-    from nnbt.bench import Bench
-    from nnbt.workload import SamplesLike, Workload
+    from nnbt.engines.mlx.bench import Bench
+    from nnbt.spec.workload import SamplesLike, Workload
 
     Plant = Callable[[pytest.MonkeyPatch, FakeMeasure], dict[str, Any] | None]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nnbt.kernels.rows import Kernel
+    from nnbt.engines.kernel.sources.rows import Kernel
 
 _FOLDER = "mlx/backend/cuda/device/"
 # Each header by a line that no other has.

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nnbt import ane
+from nnbt.engines.mpsgraph import ane
 
 MIB = 2**20
 STANDARD_MACS = 193_273_528_320  # C = 128, 256 x 256, 3 x 3, 20 layers

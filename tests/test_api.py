@@ -12,12 +12,13 @@ import pytest
 
 import nnbt
 from fake_measure import FakeMeasure
-from nnbt import mlx_flops
-from nnbt.case_runner import Listener
+from nnbt.engines.mlx import flops as mlx_flops
+from nnbt.pipeline.listener import Listener
 
 if TYPE_CHECKING:
-    from nnbt.plan import Plan
-    from nnbt.result import Case, Result, Run
+    from nnbt.pipeline.plan import Plan
+    from nnbt.results.result import Result, Run
+    from nnbt.spec.case import Case
 
 
 def test_the_documented_example() -> None:

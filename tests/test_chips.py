@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from nnbt import chips
+from nnbt.peaks import chips
 
 CHIPS = {row.id: row for row in chips.chips()}
 ALL_PEAKS = [

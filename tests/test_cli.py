@@ -17,14 +17,15 @@ import pytest
 
 from command import ANSI, COMMAND, QUICK, environment, nnbt, on_terminal, shell
 from fake_measure import FakeMeasure
-from nnbt import cli, ladder_run
-from nnbt.runner import execute
+from nnbt.cli import main as cli
+from nnbt.ladder import run as ladder_run
+from nnbt.pipeline.session import execute
 from result_schema import validate
 
 if TYPE_CHECKING:
-    from nnbt.case_runner import Listener
-    from nnbt.plan import Options
-    from nnbt.result import Run
+    from nnbt.pipeline.listener import Listener
+    from nnbt.results.result import Run
+    from nnbt.spec.options import Options
 
 TYPE_ONE = "type one of"
 
@@ -486,7 +487,7 @@ def test_each_name_of_the_command(command: list[object]) -> None:
 def test_answers_without_measuring_import_nothing_heavy(args: list[str]) -> None:
     code = (
         "import sys\n"
-        "from nnbt.cli import main\n"
+        "from nnbt.cli.main import main\n"
         "try: main(sys.argv[1:])\n"
         "except SystemExit as end: code = end.code\n"
         "heavy = [m for m in ('mlx', 'numpy', 'rich', 'scipy') if m in sys.modules]\n"

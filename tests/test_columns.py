@@ -1,4 +1,4 @@
-"""nnbt.columns: numbers by size on a terminal, plain numbers in CSV."""
+"""nnbt.results.columns: numbers by size on a terminal, plain numbers in CSV."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from nnbt.columns import COLUMNS, chosen, csv_text, number, shown
-from nnbt.result import Case, Reason, Result
+from nnbt.results.columns import COLUMNS, chosen, csv_text, number, shown
+from nnbt.results.result import Reason, Result
+from nnbt.spec.case import Case
 
 BY_KEY = {column.key: column for column in COLUMNS}
 

@@ -15,13 +15,17 @@ import pytest
 from scipy.signal import correlate2d
 
 import nnbt
-from nnbt import _native, cli, mlx_conv, reference
+from nnbt import _native
 from nnbt._native import Unsupported
-from nnbt.cli_conv import options_of
-from nnbt.conv import Chain, border_gains, conv_sizes, taps_inside
-from nnbt.metrics import METRICS
-from nnbt.plan import Options, make_plan
-from nnbt.result import Case
+from nnbt.cli import main as cli
+from nnbt.cli.conv import options_of
+from nnbt.engines.mlx import conv as mlx_conv
+from nnbt.peaks import reference
+from nnbt.pipeline.plan import make_plan
+from nnbt.spec.case import Case
+from nnbt.spec.conv import Chain, border_gains, conv_sizes, taps_inside
+from nnbt.spec.metric import METRICS
+from nnbt.spec.options import Options
 
 SMALL = ("--device", "cpu", "--size", "8", "--channels", "4", "--layers", "3", "--iterations", "5")
 DEFAULTS = {name: param.default for name, param in METRICS["conv"].own.items()}
@@ -280,9 +284,9 @@ def test_lengths_add_up_to_the_layers_asked_for(enqueue, k, lengths):
 
 def test_a_long_run_is_predicted_from_a_small_chain(monkeypatch):
     announced = []
-    monkeypatch.setattr("nnbt.case_runner._PREDICT_OPS", {"cpu": 1e5, "gpu": 1e5})
+    monkeypatch.setattr("nnbt.pipeline.case._PREDICT_OPS", {"cpu": 1e5, "gpu": 1e5})
 
-    class Listener(nnbt.case_runner.Listener):
+    class Listener(nnbt.pipeline.case.Listener):
         def once(self, case, expected_s):
             announced.append((case, expected_s))
 
@@ -509,7 +513,9 @@ def test_a_refusal_keeps_its_capitals(mpsgraph, monkeypatch, capsys):
     def validate():
         raise ValueError("an INT8 chain on the ANE needs B >= 1")
 
-    monkeypatch.setattr("nnbt.mps_conv._spec", lambda _: SimpleNamespace(validate=validate))
+    monkeypatch.setattr(
+        "nnbt.engines.mpsgraph.conv._spec", lambda _: SimpleNamespace(validate=validate)
+    )
     assert apple("--device", "ane", "--variant", "int8") == 2
     assert capsys.readouterr().err == "nnbt: An INT8 chain on the ANE needs B >= 1.\n"
     assert mpsgraph.helper.requests() == []

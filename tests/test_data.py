@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nnbt import _mlx
-from nnbt.dtypes import DTYPES, dtype
-from nnbt.mlx_data import Data, Placement, mlx_dtype
-from nnbt.plan import DATA
+from nnbt.engines.mlx.data import Data, Placement, mlx_dtype
+from nnbt.machine import mlx as _mlx
+from nnbt.spec.dtypes import DTYPES, dtype
+from nnbt.spec.options import DATA
 
 TOKENS = [row.token for row in DTYPES.values() if row.kind in ("inexact", "exact")]
 

@@ -1,11 +1,11 @@
-"""nnbt.dtypes: names, sizes and units of element types."""
+"""nnbt.spec.dtypes: names, sizes and units of element types."""
 
 from __future__ import annotations
 
 import pytest
 
 from nnbt._native import Unsupported
-from nnbt.dtypes import DTYPES, dtype
+from nnbt.spec.dtypes import DTYPES, dtype
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_other_names_are_refused_with_what_to_type(name: str) -> None:
 
 @pytest.mark.parametrize("token", [name for name, row in DTYPES.items() if row.kind == "inexact"])
 def test_sizes_and_mantissas_are_those_of_mlx(token: str) -> None:
-    from nnbt import _mlx
+    from nnbt.machine import mlx as _mlx
 
     mx = _mlx.core()
     row = DTYPES[token]
@@ -44,7 +44,7 @@ def test_sizes_and_mantissas_are_those_of_mlx(token: str) -> None:
 
 @pytest.mark.parametrize("token", [name for name, row in DTYPES.items() if row.kind == "exact"])
 def test_integer_sizes_are_those_of_mlx(token: str) -> None:
-    from nnbt import _mlx
+    from nnbt.machine import mlx as _mlx
 
     mx = _mlx.core()
     assert DTYPES[token].itemsize == getattr(mx, "bool_" if token == "bool" else token).size

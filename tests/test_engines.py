@@ -20,31 +20,31 @@ import nnbt
 from fake_cublaslt import FakeLibraries
 from fake_gpu import FakeGpu, chip_stamps
 from fake_measure import FakeMeasure
-from nnbt import (
-    _mlx,
-    _native,
-    cublaslt,
-    gpu_kernels,
-    kernel_steps,
-    library_steps,
-    measured,
-    metrics,
-    native_steps,
-    runner,
-    sizes,
-    vendor,
-)
-from nnbt.bench import _Noting
-from nnbt.columns import csv_text
-from nnbt.cublaslt import PRECISIONS
-from nnbt.dtypes import DTYPES
-from nnbt.gpu_kernels import KERNELS
-from nnbt.ladder import RUNGS, best_of
-from nnbt.measured import Ceilings, Measured
-from nnbt.metrics import METRICS, sizes_of
-from nnbt.plan import Options, make_plan
-from nnbt.result import Case, Reason, Result, Run
-from nnbt.text import table_text
+from nnbt import _native
+from nnbt.engines.kernel import launcher as gpu_kernels
+from nnbt.engines.kernel import steps as kernel_steps
+from nnbt.engines.kernel.launcher import KERNELS
+from nnbt.engines.library import cublaslt
+from nnbt.engines.library import products as vendor
+from nnbt.engines.library import steps as library_steps
+from nnbt.engines.library.cublaslt import PRECISIONS
+from nnbt.engines.mlx.bench import _Noting
+from nnbt.engines.native import steps as native_steps
+from nnbt.ladder.rungs import RUNGS, best_of
+from nnbt.machine import mlx as _mlx
+from nnbt.peaks import stored as measured
+from nnbt.peaks.stored import Ceilings, Measured
+from nnbt.pipeline import matrix as metrics
+from nnbt.pipeline import session as runner
+from nnbt.pipeline.plan import make_plan
+from nnbt.results.columns import csv_text
+from nnbt.results.result import Reason, Result, Run
+from nnbt.spec import formulas as sizes
+from nnbt.spec.case import Case
+from nnbt.spec.dtypes import DTYPES
+from nnbt.spec.metric import METRICS
+from nnbt.spec.options import Options
+from nnbt.terminal.tables import table_text
 
 N = 64
 CHAINS = [row for row in _native.peak_chains() if row.name != metrics.CLOCK_CHAIN]
@@ -85,7 +85,8 @@ def test_types_of_matrix_units_are_refused_by_mlx_and_name_who_has_them(dtype: s
     with pytest.raises(nnbt.Unsupported, match="--engine kernel --device gpu, or --engine library"):
         metrics.cell(Case("flops", "gpu", "mlx", dtype, N))
     assert (
-        metrics.cell(Case("flops", "gpu", "kernel", dtype, 0)).builder == "nnbt.kernel_steps:flops"
+        metrics.cell(Case("flops", "gpu", "kernel", dtype, 0)).builder
+        == "nnbt.engines.kernel.steps:flops"
     )
 
 
@@ -839,7 +840,7 @@ def test_scripted_times_never_reach_the_cache(cache: Any) -> None:
 
 
 def test_rows_show_their_share_of_the_measured_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nnbt.columns import COLUMNS
+    from nnbt.results.columns import COLUMNS
 
     known = Measured(4e9, "B/s", "native triad", "2026-01-01T00:00:00+00:00")
     monkeypatch.setattr(Ceilings, "known", lambda *_: known)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nnbt import _mlx, mlx_freivalds
-from nnbt.mlx_data import Split, to_numpy
-from nnbt.mlx_freivalds import off_sums
+from nnbt.engines.mlx import freivalds as mlx_freivalds
+from nnbt.engines.mlx.data import Split, to_numpy
+from nnbt.engines.mlx.freivalds import off_sums
+from nnbt.machine import mlx as _mlx
 
 N = 150
 TYPES = {"float64": 1e-14, "float32": 1e-5, "float16": 5e-3, "bfloat16": 4e-2, "complex64": 1e-5}

@@ -14,7 +14,11 @@ from typing import Any
 import pytest
 
 from fake_measure import FakeMeasure
-from nnbt import _native, cli, measured, mlx_flops, runner
+from nnbt import _native
+from nnbt.cli import main as cli
+from nnbt.engines.mlx import flops as mlx_flops
+from nnbt.peaks import stored as measured
+from nnbt.pipeline import session as runner
 from result_schema import validate
 
 GOLDEN = Path(__file__).parent / "golden"

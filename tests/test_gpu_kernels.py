@@ -10,13 +10,14 @@ import pytest
 import cuda_on_cpu
 import nvrtc
 from fake_gpu import FakeGpu
-from nnbt import _mlx, gpu_kernels
 from nnbt._native import Unsupported
-from nnbt.gpu_kernels import KERNELS, build
-from nnbt.kernels import text
-from nnbt.kernels.chip_clock import LEAST_NS, chip_clock
-from nnbt.kernels.instructions import has_tcgen05, successor_note
-from nnbt.operands import FORMATS, exact_operands, pack_words, uniform_bits
+from nnbt.engines.kernel import launcher as gpu_kernels
+from nnbt.engines.kernel.launcher import KERNELS, build
+from nnbt.engines.kernel.sources import text
+from nnbt.engines.kernel.sources.chip_clock import LEAST_NS, chip_clock
+from nnbt.engines.kernel.sources.instructions import has_tcgen05, successor_note
+from nnbt.machine import mlx as _mlx
+from nnbt.spec.formats import FORMATS, exact_operands, pack_words, uniform_bits
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,14 +16,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import fake_helper as double
-from nnbt import _native, ane, cli, counters, helper, remote
+from nnbt import _native
 from nnbt._native import Unsupported
-from nnbt.ane_columns import ANE_COLUMNS
-from nnbt.columns import shown
-from nnbt.helper import HelperError
-from nnbt.mps_conv import risky
-from nnbt.remote import RemoteStep
-from nnbt.result import Case, Result
+from nnbt.cli import main as cli
+from nnbt.engines.mpsgraph import ane, counters, helper, remote
+from nnbt.engines.mpsgraph.conv import risky
+from nnbt.engines.mpsgraph.helper import HelperError
+from nnbt.engines.mpsgraph.remote import RemoteStep
+from nnbt.results.ane_columns import ANE_COLUMNS
+from nnbt.results.columns import shown
+from nnbt.results.result import Result
+from nnbt.spec.case import Case
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,7 +120,8 @@ def test_without_a_helper_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch)
 
 PARENT = """
 import pathlib, signal, sys
-from nnbt import cli, helper
+from nnbt.cli import main as cli
+from nnbt.engines.mpsgraph import helper
 signal.signal(signal.SIGTERM, cli._terminate)
 helper.run_helper({}, executable=pathlib.Path(sys.argv[1]))
 """

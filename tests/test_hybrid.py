@@ -1,4 +1,4 @@
-"""nnbt.hybrid: rates within the common time of two sides."""
+"""nnbt.engines.mlx.hybrid: rates within the common time of two sides."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import nnbt
-from nnbt import _mlx, _native
-from nnbt.bench import Bench
-from nnbt.hybrid import WINDOW_S, Pair, Side, overlap_of, pair_of
-from nnbt.metrics import sizes_of
-from nnbt.mlx_data import Placement
-from nnbt.result import Case
+from nnbt import _native
+from nnbt.engines.mlx.bench import Bench
+from nnbt.engines.mlx.data import Placement
+from nnbt.engines.mlx.hybrid import WINDOW_S, Pair, Side, overlap_of, pair_of
+from nnbt.machine import mlx as _mlx
+from nnbt.pipeline.matrix import sizes_of
+from nnbt.spec.case import Case
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

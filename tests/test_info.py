@@ -7,14 +7,14 @@ import re
 
 import pytest
 
-from nnbt import info
 from nnbt._native import Unsupported
-from nnbt.checks import CHECKS
-from nnbt.columns import COLUMNS, TERMINAL_ONLY
-from nnbt.devices import DEVICES
-from nnbt.dtypes import DTYPES
-from nnbt.metrics import METRICS
-from nnbt.plan import DATA
+from nnbt.cli import info
+from nnbt.machine.devices import DEVICES
+from nnbt.results.columns import COLUMNS, TERMINAL_ONLY
+from nnbt.spec.dtypes import DTYPES
+from nnbt.spec.metric import METRICS
+from nnbt.spec.options import DATA
+from nnbt.verdict.checks import CHECKS
 
 NAMES = {
     "formulas": list(METRICS),

@@ -13,15 +13,16 @@ from scipy import stats
 import nnbt
 from fake_measure import FakeMeasure
 from faults import FAULTS, Fault, with_counters
-from nnbt import runner
-from nnbt.checks import CHECKS
-from nnbt.checks.timing import modes, rank_correlation
-from nnbt.evidence import Ceiling, Evidence, effective_bits, expected_bits
-from nnbt.judge import judge
-from nnbt.result import Case
-from nnbt.slope import fit
-from nnbt.stats import summarize
-from nnbt.workload import Answer, DataShare
+from nnbt.peaks.published import Ceiling
+from nnbt.pipeline import session as runner
+from nnbt.spec.case import Case
+from nnbt.spec.workload import Answer, DataShare
+from nnbt.timing.slope import fit
+from nnbt.timing.statistics import summarize
+from nnbt.verdict.checks import CHECKS
+from nnbt.verdict.checks.timing import modes, rank_correlation
+from nnbt.verdict.evidence import Evidence, effective_bits, expected_bits
+from nnbt.verdict.judge import judge
 
 SEVERITY = {check.code: check.severity for check in CHECKS}
 VERDICT = {"invalid": "INVALID", "suspect": "SUSPECT", "note": "VALID"}

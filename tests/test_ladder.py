@@ -14,16 +14,22 @@ import nnbt
 from command import nnbt as command
 from fake_measure import FakeMeasure
 from fake_site import compile_library
-from nnbt import causes, gpu_kernels, ladder, ladder_run, library_steps, loss_tests
-from nnbt.causes import CAUSES, explain_losses
-from nnbt.devices import DEVICES
-from nnbt.ladder import RUNGS, Ladder, Rung, best_of, clock_derived, published, rung_options
-from nnbt.ladder_run import climb
-from nnbt.ladder_text import bar, ladder_csv, ladder_text
-from nnbt.loss_tests import Facts, loaded_blas
-from nnbt.plan import Options
-from nnbt.result import Case, Reason, Result, Run
-from nnbt.shared_cores import Pair, SharedCores
+from nnbt.engines.kernel import launcher as gpu_kernels
+from nnbt.engines.library import steps as library_steps
+from nnbt.ladder import causes
+from nnbt.ladder import run as ladder_run
+from nnbt.ladder import rungs as ladder
+from nnbt.ladder import tests as loss_tests
+from nnbt.ladder.causes import CAUSES, explain_losses
+from nnbt.ladder.run import climb
+from nnbt.ladder.rungs import RUNGS, Ladder, Rung, best_of, clock_derived, published, rung_options
+from nnbt.ladder.tests import Facts, loaded_blas
+from nnbt.machine.devices import DEVICES
+from nnbt.machine.shared_cores import Pair, SharedCores
+from nnbt.results.result import Reason, Result, Run
+from nnbt.spec.case import Case
+from nnbt.spec.options import Options
+from nnbt.terminal.ladder import bar, ladder_csv, ladder_text
 from result_schema import validate
 
 if TYPE_CHECKING:
@@ -893,7 +899,7 @@ def test_the_command_refuses_in_one_sentence(args: list[str], words: str) -> Non
 
 
 def test_info_explains_rungs_and_causes() -> None:
-    from nnbt.info import explain
+    from nnbt.cli.info import explain
 
     text = explain("ladder")
     assert all(kind.label in text for kind in RUNGS.values())

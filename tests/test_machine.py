@@ -1,4 +1,4 @@
-"""nnbt.machine: facts out of trees made for the test, and a fake NVML that is a real library."""
+"""nnbt.machine.facts: facts out of trees made for the test, and a fake NVML that is a real library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fake_site import compile_library
-from nnbt import _cgroup, machine
+from nnbt.machine import cgroup as _cgroup
+from nnbt.machine import facts as machine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -197,7 +198,7 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(void* device, unsigned long long* 
 ASK = """
 import json
 from dataclasses import asdict
-from nnbt import machine
+from nnbt.machine import facts as machine
 state = machine.gpu_state(0)
 print(json.dumps([
     [asdict(gpu) for gpu in machine.machine().gpus], state and asdict(state),

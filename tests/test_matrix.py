@@ -12,10 +12,11 @@ import pytest
 
 import nnbt
 from fake_measure import FakeMeasure
-from nnbt import case_runner
-from nnbt.devices import DEVICES
-from nnbt.dtypes import DTYPES
-from nnbt.metrics import ENGINES, METRICS, cell
+from nnbt.machine.devices import DEVICES
+from nnbt.pipeline import case as case_runner
+from nnbt.pipeline.matrix import ENGINES
+from nnbt.spec.dtypes import DTYPES
+from nnbt.spec.metric import METRICS
 from result_schema import validate
 
 FLOATS = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "complex64": 8}
@@ -203,7 +204,7 @@ def test_quantised_weights_are_padded_and_counted(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", BITS_A_WEIGHT)
 def test_the_counted_weight_bytes_are_those_of_mlx(dtype: str) -> None:
-    from nnbt import _mlx
+    from nnbt.machine import mlx as _mlx
 
     mx, row = _mlx.core(), DTYPES[dtype]
     packed = mx.quantize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nnbt.checks import CHECKS
+from nnbt.verdict.checks import CHECKS
 
 METHOD = (Path(__file__).parents[1] / "docs" / "method.md").read_text(encoding="utf-8")
 ROWS = dict(re.findall(r"^\| `([A-Z_]+)` \| (\w+) \|$", METHOD, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""nnbt._mlx: which libmlx.so is taken, and what a user reads where none fits."""
+"""nnbt.machine.mlx: which libmlx.so is taken, and what a user reads where none fits."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from pathlib import Path
 import pytest
 
 from fake_site import LIBRARY, Site
-from nnbt import _mlx, _native
+from nnbt import _native
 from nnbt._native import Unsupported
+from nnbt.machine import mlx as _mlx
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="on macOS one MLX serves all machines")
 
 MATMUL = """
 import json
-from nnbt import _mlx
+from nnbt.machine import mlx as _mlx
 mx = _mlx.core()
 a = mx.array([[1.0, 2.0], [3.0, 4.0]])
 print(json.dumps([_mlx.backend(), (a @ a).tolist()]))
 """
 REFUSAL = """
 import json
-from nnbt import _mlx
+from nnbt.machine import mlx as _mlx
 from nnbt._native import Unsupported
 try:
     _mlx.core()
@@ -108,7 +109,7 @@ def test_the_users_own_import_is_taken(site: Site) -> None:
     assert site.answer(
         "import ctypes, json\n"
         f"ctypes.CDLL({str(site.bundle / LIBRARY)!r}, mode=ctypes.RTLD_GLOBAL)\n"
-        "import mlx.core\nfrom nnbt import _mlx\n"
+        "import mlx.core\nfrom nnbt.machine import mlx as _mlx\n"
         "print(json.dumps(_mlx.core() is mlx.core))"
     )
 
@@ -129,7 +130,7 @@ def test_versions_do_not_import_mlx(site: Site) -> None:
     site.add_mlx()
     site.add_cuda()
     answer = site.answer(
-        "import json, sys\nfrom nnbt import _mlx\n"
+        "import json, sys\nfrom nnbt.machine import mlx as _mlx\n"
         "print(json.dumps([_mlx.versions(), 'mlx.core' in sys.modules]))"
     )
     mlx = version("mlx")
@@ -341,11 +342,11 @@ def test_package_works_with_mlx_unimportable(site: Site) -> None:
 import importlib, json, pkgutil, sys
 sys.modules["mlx"] = sys.modules["mlx.core"] = None
 import nnbt
-names = [m.name for m in pkgutil.iter_modules(nnbt.__path__) if m.name != "__main__"]
+names = [m.name for m in pkgutil.walk_packages(nnbt.__path__, "nnbt.") if m.name != "nnbt.__main__"]
 for name in names:
-    importlib.import_module(f"nnbt.{name}")
+    importlib.import_module(name)
 print(json.dumps(names))
 """
     names = site.answer(code)
     assert isinstance(names, list)
-    assert {"_mlx", "_nvidia", "_nvml", "machine", "_native"} <= set(names)
+    assert {"nnbt.machine.mlx", "nnbt.pipeline.session", "nnbt._native"} <= set(names)

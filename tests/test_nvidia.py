@@ -1,4 +1,4 @@
-"""nnbt._nvidia: the driver's answers, and libraries and headers out of the NVIDIA wheels."""
+"""nnbt.machine.cuda: the driver's answers, and libraries and headers out of the NVIDIA wheels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fake_site import LIBRARY, Site
-from nnbt import _nvidia
+from nnbt.machine import cuda as _nvidia
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NVIDIA libraries are for Linux")
 
@@ -29,7 +29,7 @@ def test_libraries_are_found_where_the_rpath_does_not_reach(site: Site, tmp_path
     site.path = [tmp_path / "elsewhere"]
     code = f"""
 import ctypes, json, pathlib
-from nnbt import _nvidia
+from nnbt.machine import cuda as _nvidia
 def missing():
     try:
         ctypes.CDLL({str(site.root / LIBRARY)!r})
@@ -62,7 +62,7 @@ def test_the_wheels_beside_mlx_come_first(tmp_path: Path, monkeypatch: pytest.Mo
 
 HEADERS = """
 import json, os, pathlib
-from nnbt import _nvidia
+from nnbt.machine import cuda as _nvidia
 _nvidia.point_to_headers(pathlib.Path({site!r}))
 print(json.dumps([os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]))
 """
@@ -92,7 +92,7 @@ def test_cuda_home_is_set_only_where_mlx_finds_no_headers(
 
 DRIVER = """
 import json, sys
-from nnbt import _mlx
+from nnbt.machine import mlx as _mlx
 state = _mlx.nvidia_driver()
 assert "mlx.core" not in sys.modules
 print(json.dumps([state.devices, state.usable, state.reason]))

@@ -1,4 +1,4 @@
-"""nnbt.plan: options become cases, or one sentence."""
+"""nnbt.pipeline.plan: options become cases, or one sentence."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from nnbt import plan
 from nnbt._native import Unsupported
-from nnbt.memory import check_memory
-from nnbt.plan import Options, default_op, make_plan
-from nnbt.result import Case
+from nnbt.pipeline import plan
+from nnbt.pipeline.memory import check_memory
+from nnbt.pipeline.plan import default_op, make_plan
+from nnbt.spec.case import Case
+from nnbt.spec.options import Options
 
 GIB = 2**30
 

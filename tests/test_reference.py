@@ -2,8 +2,8 @@
 
 import pytest
 
-from nnbt import chips, reference
-from nnbt.reference import Shape
+from nnbt.peaks import chips, reference
+from nnbt.peaks.reference import Shape
 
 STANDARD = Shape(1, 128, 256, 3, 20)
 SATURATION = Shape(1, 256, 256, 3, 50)

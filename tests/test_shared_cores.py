@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nnbt import _native, shared_cores
-from nnbt.metrics import CLOCK_CHAIN
-from nnbt.shared_cores import Crowd, Pair, SharedCores, find_shared_cores, measure_pair, port_chain
+from nnbt import _native
+from nnbt.machine import shared_cores
+from nnbt.machine.shared_cores import (
+    CLOCK_CHAIN,
+    Crowd,
+    Pair,
+    SharedCores,
+    find_shared_cores,
+    measure_pair,
+    port_chain,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

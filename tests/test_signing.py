@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from command import nnbt
-from nnbt import ane, ane_info, cli, helper, signing
+from nnbt.cli import main as cli
+from nnbt.engines.mpsgraph import ane, helper, signing
+from nnbt.engines.mpsgraph import info as ane_info
 
 if TYPE_CHECKING:
     from conftest import FakeHelper
@@ -317,7 +319,7 @@ def test_info_and_sign_helper_import_neither_mlx_nor_numpy(
 ) -> None:
     del fake_helper, codesign
     code = (
-        "import sys; from nnbt import cli; "
+        "import sys; from nnbt.cli import main as cli; "
         "assert cli._run(['info', 'ane']) == 0; assert cli._run(['info']) == 0; "
         "sys.exit(bool({'numpy', 'rich', 'mlx.core'} & set(sys.modules)))"
     )

@@ -1,4 +1,4 @@
-"""nnbt.slope: the line through times of K units, and what it proves."""
+"""nnbt.timing.slope: the line through times of K units, and what it proves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nnbt.slope import (
+from nnbt.spec.workload import Answer, Workload
+from nnbt.timing.slope import (
     NO_MEMORY,
     NO_TIME,
     Slope,
@@ -17,7 +18,6 @@ from nnbt.slope import (
     measure_slope,
     proves_work,
 )
-from nnbt.workload import Answer, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from nnbt import _native, stats
+from nnbt import _native
+from nnbt.timing import statistics as stats
 
 RECORDS: dict[str, Any] = json.loads((Path(__file__).parent / "data/samples.json").read_text())
 samples_ns = st.lists(st.integers(0, 10**12), min_size=1, max_size=200)

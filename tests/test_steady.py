@@ -8,7 +8,7 @@ import pytest
 
 import nnbt
 from fake_measure import STEADY, FakeMeasure, FakeSamples
-from nnbt.steady import steady_window
+from nnbt.timing.window import steady_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,13 +14,19 @@ import pytest
 import nnbt
 from command import nnbt as command
 from fake_measure import FakeMeasure
-from nnbt import _native, native_steps, plan, thread_sweep
-from nnbt.columns import csv_text
-from nnbt.metrics import METRICS
-from nnbt.plan import Options, make_plan
-from nnbt.result import Case, Reason, Result
-from nnbt.text import table_text
-from nnbt.thread_sweep import knee, mark_knee, thread_counts
+from nnbt import _native
+from nnbt.engines.native import steps as native_steps
+from nnbt.pipeline import plan
+from nnbt.pipeline.plan import make_plan
+from nnbt.results import sweep as thread_sweep
+from nnbt.results.columns import csv_text
+from nnbt.results.result import Reason, Result
+from nnbt.results.sweep import knee
+from nnbt.spec.case import Case
+from nnbt.spec.metric import METRICS
+from nnbt.spec.options import Options
+from nnbt.spec.threads import thread_counts
+from nnbt.terminal.tables import table_text
 from result_schema import validate
 
 if TYPE_CHECKING:
@@ -261,6 +267,6 @@ def test_the_command_sweeps_and_refuses(tmp_path: Path) -> None:
 
 
 def test_the_share_that_makes_a_knee_is_explained() -> None:
-    from nnbt.info import explain
+    from nnbt.cli.info import explain
 
     assert f"{thread_sweep.KNEE_SHARE:.0%} of the best rate" in " ".join(explain("columns").split())

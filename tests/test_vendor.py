@@ -9,8 +9,9 @@ import pytest
 
 import nvrtc
 from fake_cublaslt import FakeLibraries
-from nnbt import cublaslt, vendor
 from nnbt._native import Unsupported
+from nnbt.engines.library import cublaslt
+from nnbt.engines.library import products as vendor
 
 N = 96
 

@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nnbt._native import Samples, Unsupported, measure
     from nnbt.api import run
-    from nnbt.plan import Options
-    from nnbt.result import Case, Reason, Result, Run
+    from nnbt.results.result import Reason, Result, Run
+    from nnbt.spec.case import Case
+    from nnbt.spec.options import Options
 
 _HOMES = {
-    "Case": "nnbt.result",
-    "Options": "nnbt.plan",
-    "Reason": "nnbt.result",
-    "Result": "nnbt.result",
-    "Run": "nnbt.result",
+    "Case": "nnbt.spec.case",
+    "Options": "nnbt.spec.options",
+    "Reason": "nnbt.results.result",
+    "Result": "nnbt.results.result",
+    "Run": "nnbt.results.result",
     "Samples": "nnbt._native",
     "Unsupported": "nnbt._native",
     "measure": "nnbt._native",

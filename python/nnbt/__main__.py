@@ -9,7 +9,7 @@ from typing import NoReturn
 def main() -> NoReturn:
     """Entry point of `nnbt`: Ctrl-C while it starts is no traceback either."""
     try:
-        from nnbt import cli
+        from nnbt.cli import main as cli
     except KeyboardInterrupt:
         sys.stderr.write("nnbt: interrupted before anything was measured.\n")
         sys.exit(130)

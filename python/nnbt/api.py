@@ -6,15 +6,15 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from nnbt._native import Unsupported
-from nnbt.plan import Options
-from nnbt.runner import execute
+from nnbt.pipeline.session import execute
+from nnbt.spec.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nnbt.case_runner import Listener
-    from nnbt.result import Run
-    from nnbt.workload import Measure
+    from nnbt.pipeline.listener import Listener
+    from nnbt.results.result import Run
+    from nnbt.spec.workload import Measure
 
 
 def _several(name: str, value: str | Sequence[str]) -> tuple[str, ...]:

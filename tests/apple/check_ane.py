@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from doubles_build import WITHOUT_ANE, helper
 
-from nnbt import ane
+from nnbt.engines.mpsgraph import ane
 
 MIB = 2**20
 STANDARD_MACS = 193_273_528_320

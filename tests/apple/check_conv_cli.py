@@ -23,7 +23,11 @@ TESTS = Path(__file__).parents[1]
 sys.path.insert(0, str(TESTS))
 
 from fake_measure import FLOOR, STEADY, FakeSamples  # noqa: E402
-from nnbt import _mlx, cli, counters, helper, measured, runner  # noqa: E402
+from nnbt.cli import main as cli
+from nnbt.engines.mpsgraph import counters, helper
+from nnbt.machine import mlx as _mlx
+from nnbt.peaks import stored as measured
+from nnbt.pipeline import session as runner  # noqa: E402
 from result_schema import validate  # noqa: E402
 
 GOLDEN = TESTS / "golden"
@@ -338,7 +342,7 @@ def test_what_a_row_asks_for_counters_is_a_request_that_the_helper_takes():
     spec = native.ConvSpec(device="ane", size=6, channels=3, layers=2)
     params = {"batch": 1, "channels": 3, "layers": 2, "kernel": 3, "enqueue": 1,
               "weights": "shared", "data": "normal"}  # fmt: skip
-    from nnbt.result import Case
+    from nnbt.spec.case import Case
 
     case = Case("conv", "ane", "mpsgraph", "float16", 6, params)
     found = counters.read(case, spec)

@@ -358,7 +358,7 @@ def test_a_helper_that_dies_is_a_status(fault, name, status, words):
 
 
 def test_a_missing_or_silent_helper_is_a_sentence(tmp_path):
-    from nnbt.helper import run_helper
+    from nnbt.engines.mpsgraph.helper import run_helper
 
     with pytest.raises(native.Unsupported, match="macOS package only"):
         run_helper({}, executable=tmp_path / "none")

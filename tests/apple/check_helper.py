@@ -11,7 +11,7 @@ import subprocess
 import pytest
 from doubles_build import HELPER, WITHOUT_ANE, helper
 
-from nnbt import ane
+from nnbt.engines.mpsgraph import ane
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ at least 85 % of its clock-derived peak. All contenders of a row take turns, and
 each counts: on a shared machine disturbance only ever adds time.
 
 Where a bar is missed on all processors, pairs of them are tried for a core that they share without
-the system showing it (nnbt.shared_cores); only with that evidence the bar is that of whole cores.
+the system showing it (nnbt.machine.shared_cores); only with that evidence the bar is that of whole cores.
 
     python tests/bench/ceilings.py [--rounds 8]
 """
@@ -28,8 +28,8 @@ for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
 import numpy as np  # noqa: E402
 
 from nnbt import _native  # noqa: E402
-from nnbt.loss_tests import MOST_OF_PEAK  # noqa: E402
-from nnbt.shared_cores import (  # noqa: E402
+from nnbt.ladder.tests import MOST_OF_PEAK  # noqa: E402
+from nnbt.machine.shared_cores import (  # noqa: E402
     CROWD,
     SharedCores,
     find_shared_cores,

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import nnbt
-from nnbt.dtypes import DTYPES
-from nnbt.metrics import METRICS, cell, sizes_of
+from nnbt.pipeline.matrix import METRICS, cell, sizes_of
+from nnbt.spec.dtypes import DTYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

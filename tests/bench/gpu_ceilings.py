@@ -80,7 +80,7 @@ class Watch:
 
     def _poll(self) -> None:
         try:
-            from nnbt.machine import gpu_state
+            from nnbt.machine.facts import gpu_state
         except ImportError:
             return
         while not self._stop.is_set():
@@ -105,7 +105,7 @@ class Watch:
 
 def take(name: str, dtype: str, step, work: float, *, held_s: float = 1.0, rounds=5) -> dict:
     """One row: all rates of a step, in work per second."""
-    from nnbt.slope import fit
+    from nnbt.timing.slope import fit
 
     steps = {k: step(k) for k in LADDER}
     single = run_times(steps[1], 5, warmup=1)
@@ -214,7 +214,7 @@ class Table:
 
 
 def kernel_row(mx, key: str, *, label: str = "", held_s: float = 1.0, rounds: int = 5, **params):
-    from nnbt import gpu_kernels
+    from nnbt.engines.kernel import launcher as gpu_kernels
 
     row = gpu_kernels.KERNELS[key]
     built = gpu_kernels.build(row, mx, **params)
@@ -337,7 +337,7 @@ def compute_rows(table: Table, mx) -> None:
 
 
 def library_rows(table: Table) -> None:
-    from nnbt import vendor
+    from nnbt.engines.library import products as vendor
 
     def best_ns(run) -> float:
         return 1e9 * min(run_times(run, 3))
@@ -452,8 +452,9 @@ def main() -> None:
     table = Table(set(filter(None, arguments.only.split(","))), arguments.seconds)
     mx = None
     try:
-        from nnbt import _mlx, gpu_kernels
-        from nnbt.machine import gpus
+        from nnbt.engines.kernel import launcher as gpu_kernels
+        from nnbt.machine import mlx as _mlx
+        from nnbt.machine.facts import gpus
 
         mx = _mlx.core()
         capability = gpu_kernels.compute_capability(mx)

@@ -1,0 +1,1 @@
+"""One package an engine, independent of one another."""

@@ -1,0 +1,226 @@
+"""GPU engine `kernel`: what the chip does when nothing but the measured unit is in the way.
+
+Kernels run through mx.fast.cuda_kernel and mx.fast.metal_kernel: compiled on the machine, timed
+like any MLX operation. `mx` (mlx.core) is always passed in.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nnbt._native import Unsupported
+from nnbt.engines.kernel.sources.chip_clock import ChipClock, chip_clock
+from nnbt.engines.kernel.sources.compute import COMPUTE
+from nnbt.engines.kernel.sources.rows import Kernel, Launch, MlxArray, Work
+from nnbt.engines.kernel.sources.streams import STREAMS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+
+__all__ = [
+    "KERNELS",
+    "OPS_PER_CLOCK",
+    "Built",
+    "Kernel",
+    "Work",
+    "build",
+    "clock_peak",
+    "compute_capability",
+    "multiprocessors",
+    "refusal",
+]
+
+KERNELS: dict[str, Kernel] = {row.key: row for row in (*STREAMS, *COMPUTE)}
+
+
+class Built(NamedTuple):
+    """A kernel ready to run.
+
+    `step(k)` is a callable that makes k launches on separate inputs and outputs and waits for them;
+    `work` is that of one launch; `check()` says what is wrong with the latest run's last output (of
+    a run of its own where none came before), or None. `chip_clock()` is the chip's own clock during
+    the latest run; None where the kernel has none, nothing ran, or it can't be told.
+    """
+
+    step: Callable[[int], Callable[[], None]]
+    work: Work
+    check: Callable[[], str | None]
+    chip_clock: Callable[[], ChipClock | None]
+
+    def clock_hz(self) -> float | None:
+        """The clock alone, in Hz: not NVML's, which under tensor load told 9 % more (H200)."""
+        clock = self.chip_clock()
+        return clock.hz if clock is not None else None
+
+
+def compute_capability(mx: ModuleType) -> tuple[int, int] | None:
+    """NVIDIA compute capability of MLX's GPU; None without an NVIDIA GPU."""
+    if not mx.cuda.is_available():
+        return None
+    facts = mx.device_info(mx.gpu)
+    return (int(facts["compute_capability_major"]), int(facts["compute_capability_minor"]))
+
+
+@cache
+def multiprocessors(device: int = 0) -> int:
+    """Streaming multiprocessors of an NVIDIA GPU, from the driver."""
+    cuda, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+    attribute = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT in cuda.h
+    error = cuda.cuInit(0) or cuda.cuDeviceGetAttribute(ctypes.byref(count), attribute, device)
+    if error:
+        raise Unsupported(f"the CUDA driver won't tell the number of multiprocessors ({error})")
+    return count.value
+
+
+# Operations per multiprocessor and clock, dense, one multiply-add counted as two. From the boost
+# clocks and rates of NVIDIA's A100, H100 and B200 data sheets, such as 989.4 TFLOP/s = 132 x 4096 x
+# 1.83 GHz. Chips of 8.6, 8.9 and 12.0 are missing: GeForce and professional cards with the same
+# compute capability differ by a factor of two.
+OPS_PER_CLOCK: dict[tuple[int, int], dict[str, int]] = {
+    (8, 0): {"float32": 128, "tfloat32": 1024, "float16": 2048, "bfloat16": 2048, "int8": 4096},
+    (9, 0): {
+        "float32": 256,
+        "tfloat32": 2048,
+        "float16": 4096,
+        "bfloat16": 4096,
+        "int8": 8192,
+        "float8_e4m3": 8192,
+    },
+    (10, 0): {
+        "float32": 256,
+        "tfloat32": 4096,
+        "float16": 8192,
+        "bfloat16": 8192,
+        "int8": 16384,
+        "float8_e4m3": 16384,
+    },
+}
+
+
+def clock_peak(dtype: str, capability: tuple[int, int], clock_hz: float) -> float | None:
+    """Operations per second of the whole GPU at this clock; None where the rate isn't known."""
+    per_clock = OPS_PER_CLOCK.get(capability, {}).get(dtype)
+    return per_clock * multiprocessors() * clock_hz if per_clock else None
+
+
+def refusal(row: Kernel, mx: ModuleType) -> str | None:
+    """Why this row can't run on MLX's GPU, or None."""
+    if row.language == "metal":
+        if mx.metal.is_available():
+            return None
+        return f"kernel {row.name} ({row.dtype}) is written in Metal: run it on an Apple GPU"
+    capability = compute_capability(mx)
+    if capability is None:
+        return f"kernel {row.name} ({row.dtype}) is written in CUDA: run it on an NVIDIA GPU"
+    has = f"this GPU has {_dotted(capability)}"
+    if row.minimum is not None and capability < row.minimum:
+        return f"{row.name} ({row.dtype}) needs compute capability {_dotted(row.minimum)}; {has}"
+    if row.maximum is not None and capability > row.maximum:
+        return (
+            f"{row.name} ({row.dtype}) ended with compute capability {_dotted(row.maximum)}; "
+            f"{has}: use mma_sync"
+        )
+    if capability in row.missing:
+        return f"{row.name} ({row.dtype}) has no instruction there; {has}: use mma_sync"
+    if capability[0] in row.emulated:
+        return f"{row.name} ({row.dtype}) would be emulated by other instructions; {has}"
+    return None
+
+
+def _dotted(capability: tuple[int, int]) -> str:
+    return f"{capability[0]}.{capability[1]}"
+
+
+def build(row: Kernel, mx: ModuleType, **params: object) -> Built:
+    """Makes the inputs; the kernel itself is compiled by the first run.
+
+    Parameters are those of `row.defaults` and `launches` (how many a step may make, default 8),
+    `seed`, `blocks` (0: fill the chip once) and `compiled` (default True: the launches of a step
+    are one mx.compile call; building the graph anew costs the host some 20 us a launch, which
+    short kernels show). Raises Unsupported when the GPU lacks the unit and ValueError for
+    parameters that don't fit.
+    """
+    if reason := refusal(row, mx):
+        raise Unsupported(reason)
+    known: dict[str, Any] = {
+        "launches": 8,
+        "seed": 1,
+        "blocks": 0,
+        "compiled": True,
+        **row.defaults,
+    }
+    if unknown := set(params) - set(known):
+        raise ValueError(f"{row.name} has no parameter {', '.join(sorted(unknown))}")
+    values = {**known, **params}
+    if per_multiprocessor := values.get("blocks_per_multiprocessor"):
+        values["blocks"] = values["blocks"] or per_multiprocessor * multiprocessors()
+    prepared = row.prepare(row, mx, values)
+    mx.eval(prepared.inputs)
+    call, width = _caller(row, mx, prepared.launch), len(row.inputs)
+
+    outputs_of_one = len(row.outputs(prepared.launch))
+    latest: list[tuple[MlxArray, int]] = []
+    stamps: list[MlxArray] = []
+
+    def launch_all(*arrays: MlxArray) -> list[MlxArray]:
+        return [out for i in range(0, len(arrays), width) for out in call(arrays[i : i + width])]
+
+    def step(count: int) -> Callable[[], None]:
+        if not 1 <= count <= len(prepared.inputs):
+            raise ValueError(f"{row.name} was built for 1 to {len(prepared.inputs)} launches")
+        function = mx.compile(launch_all) if values["compiled"] else launch_all
+        flat = [array for operands in prepared.inputs[:count] for array in operands]
+
+        def run() -> None:
+            outputs = function(*flat)
+            mx.eval(outputs)
+            latest[:] = [(outputs[-outputs_of_one], count - 1)]
+            stamps[:] = outputs[1::outputs_of_one] if row.clocks else ()
+
+        return run
+
+    def check() -> str | None:
+        if not latest:
+            step(1)()
+        return prepared.wrong(*latest[0])
+
+    def clock() -> ChipClock | None:
+        return chip_clock([np.array(launch) for launch in stamps])
+
+    return Built(step, prepared.work, check, clock)
+
+
+def _caller(
+    row: Kernel, mx: ModuleType, launch: Launch
+) -> Callable[[Sequence[MlxArray]], list[MlxArray]]:
+    outputs = row.outputs(launch)
+    options: dict[str, Any] = {
+        "name": f"nnbt_{row.name}_{row.dtype}",
+        "input_names": list(row.inputs),
+        "output_names": [output.name for output in outputs],
+        "source": row.body,
+        "header": row.source,
+    }
+    if row.language == "metal":
+        kernel = mx.fast.metal_kernel(**options)
+    else:
+        kernel = mx.fast.cuda_kernel(**options, shared_memory=launch.shared_memory)
+
+    def call(inputs: Sequence[MlxArray]) -> list[MlxArray]:
+        arrays: list[MlxArray] = kernel(
+            inputs=list(inputs),
+            template=launch.template,
+            grid=(launch.blocks * launch.threads, 1, 1),
+            threadgroup=(launch.threads, 1, 1),
+            output_shapes=[output.shape for output in outputs],
+            output_dtypes=[getattr(mx, output.dtype) for output in outputs],
+            stream=mx.gpu,
+        )
+        return arrays
+
+    return call

@@ -1,0 +1,179 @@
+"""Engine `library`: matrix products by the vendor's own library, beside what MLX makes of them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nnbt._native import Unsupported
+from nnbt.engines.kernel.sources.rows import Work
+from nnbt.engines.library import cublaslt
+from nnbt.spec.formats import FORMATS, uniform_bits
+
+if TYPE_CHECKING:
+    import ctypes
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+HEURISTICS = 16
+"""Algorithms asked of cuBLASLt; each is run a few times, the fastest is kept."""
+
+_SAMPLE = 64  # rows and columns of the result that are compared with a float64 reference
+_PICK_RUNS = 3
+
+
+class Built(NamedTuple):
+    """A product ready to run.
+
+    `step(k)` is a callable that multiplies k times and waits; `work` is that of one product;
+    `check()` says what is wrong with the last product's sampled block, or None; `notes` name the
+    library and the algorithm.
+    """
+
+    step: Callable[[int], Callable[[], None]]
+    work: Work
+    check: Callable[[], str | None]
+    notes: tuple[str, ...]
+
+
+def _native_best_ns(run: Callable[[], None]) -> float:
+    from nnbt import _native
+
+    return float(min(_native.measure(run, warmup=1, runs=_PICK_RUNS).samples_ns))
+
+
+def cublaslt_matmul(
+    dtype: str,
+    n: int,
+    *,
+    seed: int = 1,
+    heuristics: int = HEURISTICS,
+    best_ns: Callable[[Callable[[], None]], float] = _native_best_ns,
+) -> Built:
+    """n x n x n by cuBLASLt with uniform(-1, 1) operands, both rows contiguous (its TN layout).
+
+    Raises Unsupported when the library has no algorithm for the dtype on this GPU.
+    """
+    if dtype not in cublaslt.PRECISIONS:
+        known = ", ".join(cublaslt.PRECISIONS)
+        raise Unsupported(f"cuBLASLt has no row for {dtype}: choose one of {known}")
+    precision, row = cublaslt.PRECISIONS[dtype], FORMATS[dtype]
+    if n % precision.multiple:
+        up = -(-n // precision.multiple) * precision.multiple
+        raise Unsupported(
+            f"cuBLASLt multiplies {dtype} where n is a multiple of {precision.multiple}: type "
+            f"--sizes {up}."
+        )
+    a, b = uniform_bits(row, (n, n), seed), uniform_bits(row, (n, n), seed + 1)
+    matmul = cublaslt.Matmul(precision, a, b)
+    sample = np.random.default_rng(seed).choice(n, min(_SAMPLE, n), replace=False)
+    reference = row.decode(a[sample]) @ row.decode(b[sample]).T
+    del a, b
+    description, algorithm, tried, fast = _fastest(matmul, heuristics, best_ns)
+    name = cublaslt.name_algorithm(algorithm)
+    notes = [f"cuBLASLt {n} x {n} x {n} {dtype}, TN, {name}, best of {tried} tried"]
+    if fast:
+        notes.append("fast accumulation: sums of 8-bit products keep about 14 bits")
+
+    def step(count: int) -> Callable[[], None]:
+        return lambda: matmul.run(description, algorithm, count)
+
+    def check() -> str | None:
+        matmul.spoil()  # other algorithms have left the right product there
+        matmul.run(description, algorithm, 1)
+        output = np.stack([matmul.column(int(j))[sample] for j in sample], axis=1)
+        values = FORMATS["bfloat16"].decode(output) if output.dtype == np.uint16 else output
+        return _wrong(np.asarray(values, np.float64), reference, precision.tolerance)
+
+    return Built(step, Work(2.0 * n**3, 0.0), check, tuple(notes))
+
+
+def _fastest(
+    matmul: cublaslt.Matmul, heuristics: int, best_ns: Callable[[Callable[[], None]], float]
+) -> tuple[ctypes.c_void_p, cublaslt.Algorithm, int, bool]:
+    candidates = []
+    for fast in (False, True) if matmul.precision.fast_accumulation else (False,):
+        description = matmul.describe(fast_accumulation=fast)
+        algorithms = matmul.algorithms(description, heuristics)
+        candidates += [(description, result.algo, fast) for result in algorithms]
+    times = []
+    for description, algorithm, fast in candidates:
+
+        def run(
+            description: ctypes.c_void_p = description, algorithm: cublaslt.Algorithm = algorithm
+        ) -> None:
+            matmul.run(description, algorithm, 1)
+
+        try:
+            times.append((best_ns(run), description, algorithm, fast))
+        except Unsupported:
+            continue  # the heuristics propose what the run then refuses
+    if not times:
+        raise Unsupported(
+            "cuBLASLt has no algorithm for this dtype and size on this GPU: type other --sizes, "
+            "such as a multiple of 16, or another --dtype."
+        )
+    _, description, algorithm, fast = min(times, key=lambda one: one[0])
+    return description, algorithm, len(times), fast
+
+
+def _wrong(output: NDArray[Any], reference: NDArray[Any], tolerance: float) -> str | None:
+    scale = float(np.abs(reference).max())
+    error = float(np.abs(output - reference).max()) / scale
+    if error <= tolerance:
+        return None
+    return f"the product is off by {error:.2g} of its largest value (allowed: {tolerance:.2g})"
+
+
+_BLAS_OPS = {"float32": 2, "float64": 2, "complex64": 8}
+_BLAS_TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "complex64": 1e-5}
+
+
+def numpy_matmul(dtype: str, n: int, *, seed: int = 1) -> Built:
+    """n x n x n by NumPy's BLAS on the CPU, with uniform(-1, 1) operands."""
+    if dtype not in _BLAS_OPS:
+        raise Unsupported(f"BLAS has no product for {dtype}: choose one of {', '.join(_BLAS_OPS)}")
+    rng, kind = np.random.default_rng(seed), np.dtype(dtype)
+
+    def operand() -> NDArray[Any]:
+        real = rng.uniform(-1, 1, (n, n))
+        return (real + 1j * rng.uniform(-1, 1, (n, n)) if kind.kind == "c" else real).astype(kind)
+
+    a, b, out = operand(), operand(), np.zeros((n, n), kind)
+    sample = rng.choice(n, min(_SAMPLE, n), replace=False)
+    exact = np.result_type(kind, np.float64)
+    reference = a[sample].astype(exact) @ b[:, sample].astype(exact)
+
+    def step(count: int) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(count):
+                np.matmul(a, b, out=out)
+
+        return run
+
+    def check() -> str | None:
+        out.fill(0)
+        np.matmul(a, b, out=out)
+        return _wrong(out[np.ix_(sample, sample)], reference, _BLAS_TOLERANCE[dtype])
+
+    work = Work(float(_BLAS_OPS[dtype]) * n**3, 0.0)
+    return Built(step, work, check, (f"NumPy {dtype}: {blas_name()}",))
+
+
+def blas_name() -> str:
+    """Library behind NumPy's matrix product, with version, kernel and threads when it tells."""
+    # By name: it has no type information.
+    threadpoolctl = importlib.import_module("threadpoolctl")
+    for library in threadpoolctl.threadpool_info():
+        if library["user_api"] == "blas":
+            parts = [str(library["internal_api"]), str(library["version"])]
+            if architecture := library.get("architecture"):
+                parts.append(f"{architecture} kernels")
+            return ", ".join([*parts, f"{library['num_threads']} threads"])
+    # Accelerate and the reference BLAS tell nothing at run time.
+    built = np.show_config(mode="dicts")
+    blas = (built or {}).get("Build Dependencies", {}).get("blas", {})
+    return f"{blas.get('name', 'an unnamed BLAS')} (as NumPy was built)"

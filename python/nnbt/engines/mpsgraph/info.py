@@ -1,0 +1,99 @@
+"""`nnbt info ane`: the Neural Engine of this machine, which counters are locked, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nnbt.engines.mpsgraph import helper
+from nnbt.engines.mpsgraph.ane_tables import STATUSES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from nnbt.engines.mpsgraph.helper import Helper
+
+_TIMEOUT_S = 60.0
+NOT_RUN = "nothing of this has run on Apple hardware yet: docs/first-mac-run.md says what to try"
+POWER = {
+    "ok": "can be read",
+    "absent": "this system publishes no energy counters that are known",
+    "denied": "energy counters are listed, but this process may not read them",
+    "frozen_zero": "energy counters are listed and stand still for this process",
+}
+Rows = list[tuple[str, str]]
+
+
+def sections() -> list[tuple[str, Rows]]:
+    """(heading, rows) of what the helper says. Raises Unsupported or HelperError without one."""
+    shipped = helper.Helper(helper.helper_path())
+    document = helper.answer({"op": "info"}, executable=shipped.path, timeout_s=_TIMEOUT_S)
+    ane = document.get("ane")
+    ane = ane if isinstance(ane, dict) else {}
+    found = [("Neural Engine", list(_engine(ane))), ("counters", list(_counters(shipped, ane)))]
+    power = document.get("power")
+    if isinstance(power, dict):
+        found.append(("energy and clocks", list(_power(power))))
+    return found
+
+
+def _said(value: object, words: tuple[str, str] = ("yes", "no")) -> str:
+    if isinstance(value, bool):
+        return words[0] if value else words[1]
+    return "unknown" if value in (None, "") else str(value)
+
+
+def _engine(ane: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "present", _said(ane.get("present"))
+    for name in ("driver", "architecture", "cores", "firmware"):
+        yield name, _said(ane.get(name))
+    yield "virtual machine", _said(ane.get("virtual_machine"))
+    missing = ane.get("missing")
+    names = ", ".join(map(str, missing)) if isinstance(missing, list) else ""
+    complete = _said(ane.get("framework_complete"), ("complete", f"lacks {names or 'something'}"))
+    yield "framework", complete
+    yield "proof", NOT_RUN
+
+
+def _counters(shipped: Helper, ane: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    signed = helper.signed_copy()
+    stale = signed is None and helper.signed_path().is_file()
+    yield "shipped helper", str(shipped.path)
+    if signed is not None:
+        yield "signed copy", str(signed.path)
+    elif stale:
+        yield "signed copy", "of another version, not used: type nnbt sign-helper again"
+    else:
+        yield "signed copy", "none: nnbt sign-helper makes one, and says what else it takes"
+    asked = signed or shipped
+    document = helper.run_helper({"op": "selftest"}, executable=asked.path, timeout_s=_TIMEOUT_S)
+    status, entitled, detail = verdict(document)
+    yield "entitlement", _said(entitled, ("yes", "no: the process does not carry it"))
+    yield "boot-args", _said(ane.get("boot_args") or "none")
+    yield "SIP", _said(ane.get("sip"))
+    more = f" ({detail})" if detail else ""
+    yield "access", f"{status}: {STATUSES.get(status, 'unknown to this version')}{more}"
+
+
+def verdict(document: Mapping[str, Any]) -> tuple[str, bool | None, str]:
+    """(status of the counters, whether the process carries the entitlement, detail) of a selftest.
+
+    The status is a key of STATUSES, also where the process ended without a document.
+    """
+    test = document.get("selftest")
+    if document.get("status") != "ok" or not isinstance(test, dict):
+        ended = str(document.get("ended", "helper_failed"))
+        return ended, None, str(document.get("message", ""))
+    entitled = test.get("entitled")
+    return (
+        str(test.get("counters", "helper_failed")),
+        entitled if isinstance(entitled, bool) else None,
+        str(test.get("detail") or ""),
+    )
+
+
+def _power(power: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    state, detail = str(power.get("ioreport")), power.get("detail")
+    more = f" ({detail})" if detail else ""
+    yield "energy by rail", f"{state}: {POWER.get(state, 'unknown to this version')}{more}"
+    yield "thermal state", _said(power.get("thermal_state"))
+    yield "low-power mode", _said(power.get("low_power_mode"), ("on", "off"))

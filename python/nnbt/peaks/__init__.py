@@ -1,0 +1,1 @@
+"""Published peaks, measured ceilings, published results."""

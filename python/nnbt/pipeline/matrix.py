@@ -1,0 +1,98 @@
+"""ENGINES: all engines, and which cell measures a case."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nnbt._native import Unsupported
+from nnbt.engines import kernel, library, mlx, mpsgraph, native
+from nnbt.spec.dtypes import dtype
+from nnbt.spec.metric import METRICS
+
+if TYPE_CHECKING:
+    from nnbt.spec.case import Case
+    from nnbt.spec.cell import Cell, Engine
+
+ENGINES: dict[str, Engine] = {
+    engine.name: engine
+    for engine in (*mlx.ENGINES, native.ENGINE, kernel.ENGINE, library.ENGINE, mpsgraph.ENGINE)
+}
+
+
+def cells(metric: str, engine: str) -> tuple[Cell, ...]:
+    """What an engine measures of a metric; empty for nothing."""
+    return tuple(cell for cell in ENGINES[engine].cells if cell.metric == metric)
+
+
+def engines_of(metric: str) -> dict[str, tuple[Cell, ...]]:
+    """The engines that measure a metric, with their cells of it."""
+    found = {name: cells(metric, name) for name in ENGINES}
+    return {name: there for name, there in found.items() if there}
+
+
+def explained(case: Case) -> str:
+    """What the case measures, in words; empty for a metric or engine that is not in the tables."""
+    metric = METRICS.get(case.metric)
+    if metric is None:
+        return ""
+    there = cells(case.metric, case.engine) if case.engine in ENGINES else ()
+    here = (cell.explain for cell in there if case.device in cell.devices)
+    return next(filter(None, here), metric.explain)
+
+
+def cell_of(case: Case) -> Cell:
+    """The cell that measures a case. Raises Unsupported with a sentence made from the tables."""
+    metric, kind = METRICS[case.metric], dtype(case.dtype)
+    engines = engines_of(metric.name)
+    if case.engine not in engines:
+        raise Unsupported(
+            f"{metric.name} has no engine {case.engine!r}: use --engine {' or '.join(engines)}."
+        )
+    here = [cell for cell in engines[case.engine] if case.device in cell.devices]
+    if not here:
+        raise Unsupported(_other_devices(case))
+    for cell in here:
+        if cell.measures(kind):
+            if kind.token == "float64" and case.device != "cpu":
+                raise Unsupported(
+                    "float64 runs on the CPU only (MLX has no float64 on a GPU): use "
+                    "--device cpu, or --dtype float32."
+                )
+            return cell
+    if here[0].dtypes or kind.kind == "tensor":
+        raise Unsupported(_other_dtypes(case, here[0]))
+    raise Unsupported(
+        f"{metric.name} does not measure {kind.token} ({kind.kind} types have no such "
+        "operation): use a floating-point or integer type, such as --dtype float32 or uint8."
+    )
+
+
+def _other_devices(case: Case) -> str:
+    engines = engines_of(case.metric)
+    devices = dict.fromkeys(name for cell in engines[case.engine] for name in cell.devices)
+    instead = "--engine " + " or ".join(
+        name for name, there in engines.items() if any(case.device in c.devices for c in there)
+    )
+    if instead == "--engine ":
+        metrics = dict.fromkeys(
+            cell.metric for cell in ENGINES[case.engine].cells if case.device in cell.devices
+        )
+        instead = f"--metric {' or '.join(metrics) or 'another'}"
+    return (
+        f"--engine {case.engine} does not measure {case.metric} on {case.device}: use "
+        f"--device {' or '.join(devices)}, or {instead}."
+    )
+
+
+def _other_dtypes(case: Case, here: Cell) -> str:
+    others = ""
+    for engine, there in engines_of(case.metric).items():
+        devices = [
+            name for cell in there if cell.measures(dtype(case.dtype)) for name in cell.devices
+        ]
+        if devices:
+            others += f", or --engine {engine} --device {' or '.join(devices)}"
+    return (
+        f"{case.metric} by {case.engine} on {case.device} has no {case.dtype}: use --dtype "
+        f"{' or '.join(here.dtypes) or 'float32'}{others}."
+    )

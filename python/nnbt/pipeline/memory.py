@@ -1,0 +1,59 @@
+"""Whether a case fits into memory, and what to use where it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nnbt._native import Unsupported
+from nnbt.spec.metric import METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from nnbt.pipeline.plan import Planned
+
+
+def check_memory(planned: Iterable[Planned], free_bytes: Mapping[str, int]) -> None:
+    """Refuses a case whose working set exceeds the free bytes of its device or of the host.
+
+    `free_bytes` holds bytes by device name (cpu, gpu). Raises Unsupported with the figures.
+    """
+    for item in planned:
+        case, need = item.case, item.sizes["resident_bytes"]
+        # The host makes random inputs and holds the samples that are compared.
+        for device in {"cpu": ("cpu",), "gpu": ("gpu",)}.get(case.device, ("cpu", "gpu")):
+            free = free_bytes.get(device)
+            if free is not None and need > free:
+                raise Unsupported(
+                    f"{case.metric} of {case.dtype} at n = {case.n} needs {need / 2**30:,.1f} GiB "
+                    f"and {device} has {free / 2**30:,.1f} GiB free: use {_smaller(item, free)} "
+                    "or less."
+                )
+
+
+def _smaller(item: Planned, free: int) -> str:
+    """The option and the value with which a case that is too large for `free` bytes fits.
+
+    Of the size and the metric's own numbers it is the one that saves most at its default.
+    """
+    case, metric = item.case, METRICS[item.case.metric]
+    defaults = {"sizes": max(metric.default_sizes)} | {
+        name: param.default for name, param in metric.own.items() if isinstance(param.default, int)
+    }
+
+    def need(name: str, value: int) -> int:
+        params = case.params if name == "sizes" else {**case.params, name: value}
+        changed = replace(case, n=value if name == "sizes" else case.n, params=params)
+        return item.changed(changed).sizes["resident_bytes"]
+
+    values = {name: case.n if name == "sizes" else int(case.params[name]) for name in defaults}
+    saved = {name: need(name, min(defaults[name], value)) for name, value in values.items()}
+    for name in sorted(values, key=lambda name: saved[name]):
+        low, high = 0, values[name]
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if need(name, middle) <= 0.9 * free else (low, middle)
+        if low:
+            return f"--{name} {low}"
+    return "--sizes 1"

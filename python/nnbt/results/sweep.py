@@ -1,0 +1,69 @@
+"""The knee of a sweep over threads: where the rate stops growing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nnbt.spec.threads import KNEE_SHARE, THREADS, Knee
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nnbt.results.result import Result
+
+
+def knee(rows: Sequence[Result]) -> Knee | None:
+    """The knee of rows that differ in their threads; None with fewer than two rates."""
+    rated = sorted(
+        (row for row in rows if row.rate and row.verdict != "INVALID"),
+        key=lambda row: int(row.case.params[THREADS]),
+    )
+    if len(rated) < 2:
+        return None
+    best = max(rated, key=lambda row: row.rate or 0.0)
+    top = best.rate or 0.0
+    at = next(i for i, row in enumerate(rated) if (row.rate or 0.0) >= KNEE_SHARE * top)
+    return Knee(
+        int(rated[at].case.params[THREADS]),
+        int(best.case.params[THREADS]),
+        top,
+        (rated[at].rate or 0.0) / top,
+        _doubt(rows),
+    )
+
+
+def _doubt(rows: Sequence[Result]) -> str:
+    """Why the rates of a sweep may not show its knee; empty for nothing."""
+    if any(not row.rate or row.verdict == "INVALID" for row in rows):
+        return "not all thread counts have a rate"
+    if any("NOISY_NEIGHBOUR" in {reason.code for reason in row.reasons} for row in rows):
+        return "other work took processors meanwhile"
+    if not all(_known(row) for row in rows):
+        return f"not all medians are known to {1 - KNEE_SHARE:.0%}"
+    return ""
+
+
+def _known(row: Result) -> bool:
+    """Whether the median is known as well as the knee asks for."""
+    if row.interval_s is None or not row.median_s:
+        return False
+    low, high = row.interval_s
+    return (high - low) / 2 / row.median_s <= 1 - KNEE_SHARE
+
+
+def with_knee(rows: Sequence[Result]) -> list[Result]:
+    """The rows of a whole sweep, with its knee; unchanged where fewer than two have a rate."""
+    found = knee(rows)
+    if found is None:
+        return list(rows)
+    return [
+        replace(
+            row,
+            sweep=found,
+            notes=(*row.notes, found.sentence)
+            if row.case.params[THREADS] == found.knee_threads
+            else row.notes,
+        )
+        for row in rows
+    ]

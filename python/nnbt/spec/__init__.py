@@ -1,0 +1,1 @@
+"""What is measured: cases, options, types, metrics and the arithmetic of their work. Leaves."""

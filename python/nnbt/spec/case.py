@@ -1,0 +1,46 @@
+"""Case: what is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured: two results with equal cases may be compared.
+
+    `n` is the requested size; `params` holds what only some metrics have (op, graph_steps,
+    cpu_workers, data, tf32).
+    """
+
+    metric: str
+    device: str
+    engine: str
+    dtype: str
+    n: int
+    params: Mapping[str, int | str] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @property
+    def key(self) -> str:
+        """Identifies the case for ever: equal cases have equal keys."""
+        return " ".join(f"{name}={value}" for name, value in sorted(self.as_dict().items()))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The flat form of the JSON file."""
+        return {
+            "metric": self.metric,
+            "device": self.device,
+            "engine": self.engine,
+            "dtype": self.dtype,
+            "n": self.n,
+            **self.params,
+        }
+
+    def without(self, *names: str) -> dict[str, Any]:
+        """The flat form without some keys, to find results that agree in everything else."""
+        return {key: value for key, value in self.as_dict().items() if key not in names}

@@ -1,0 +1,142 @@
+"""Arithmetic of metric `conv`: L chained 2-D convolutions, square images and kernels, stride 1.
+
+Each layer goes from `channels` to `channels` and keeps the size of the image (padding SAME: of
+K - 1 rows and columns, (K - 1) // 2 stand before the image).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nnbt.spec.dtypes import dtype
+
+if TYPE_CHECKING:
+    from nnbt.spec.case import Case
+
+VARIANTS = {"fp16": "float16", "int8": "int8", "qdq": "qdq", "w8a8": "w8a8"}
+"""Names of --variant, and the type of DTYPES that each stands for."""
+MLX_DTYPES = ("float16", "bfloat16", "float32")
+GPU_DTYPES = ("float16", "qdq", "w8a8")
+ANE_DTYPES = ("float16", "int8", "qdq", "w8a8")
+FILLS = ("normal", "zeros")
+WEIGHTS = ("own", "shared")
+PROBE_OPS = {"cpu": 3e8, "gpu": 3e11}
+"""Operations of the small chain that predicts how long a large one takes: 0.15 s on two CPUs."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The numbers of a case."""
+
+    n: int
+    batch: int
+    channels: int
+    layers: int
+    kernel: int
+    enqueue: int
+    shared: bool
+
+    @classmethod
+    def of(cls, case: Case) -> Chain:
+        """The chain that a case names."""
+        counts = {name: int(case.params[name]) for name in ("batch", "channels", "layers")}
+        return cls(
+            case.n,
+            **counts,
+            kernel=int(case.params["kernel"]),
+            enqueue=int(case.params["enqueue"]),
+            shared=case.params["weights"] == "shared",
+        )
+
+    @property
+    def inner(self) -> int:
+        """Products that are summed for one output element."""
+        return self.channels * self.kernel**2
+
+    @property
+    def before(self) -> int:
+        """Rows of padding above the image; `kernel` - 1 - `before` are below."""
+        return (self.kernel - 1) // 2
+
+    @property
+    def elements(self) -> int:
+        """Elements of the activations between two layers."""
+        return self.batch * self.n**2 * self.channels
+
+    @property
+    def layer_ops(self) -> int:
+        """2 B H W Cin Cout K K: the usual count, products with padding included."""
+        return 2 * self.elements * self.inner
+
+    @property
+    def exact_layer_ops(self) -> int:
+        """The same without products with padding."""
+        return 2 * self.batch * self.channels**2 * taps_inside(self.n, self.kernel) ** 2
+
+
+def taps_inside(n: int, kernel: int) -> int:
+    """Taps along one axis that meet the image, summed over its `n` outputs."""
+    before = (kernel - 1) // 2
+    return sum(max(0, n - abs(tap - before)) for tap in range(kernel))
+
+
+def conv_sizes(case: Case) -> dict[str, int]:
+    """Bytes and operations of one run: `enqueue` submissions of the whole chain."""
+    chain = Chain.of(case)
+    itemsize = dtype(case.dtype).itemsize
+    activations = chain.elements * itemsize
+    constants = 1 if chain.shared else chain.layers
+    weights = constants * chain.channels * chain.inner * itemsize
+    layers = chain.layers * chain.enqueue
+    # On the CPU, MLX multiplies patches of the image that it lays out in float32 first.
+    patches = chain.elements * chain.kernel**2 * 4 if case.device == "cpu" else 0
+    return {
+        "n": case.n,
+        "act_bytes": activations,
+        "weight_bytes": weights,
+        "work_ops": layers * chain.layer_ops,
+        "exact_ops": layers * chain.exact_layer_ops,
+        "inner": chain.inner,
+        # Two inputs, the four activations that the check looks at, and what a layer works on.
+        "resident_bytes": weights + (8 + chain.enqueue) * activations + patches,
+        "unit_bytes": 2 * activations,
+    }
+
+
+def smaller(case: Case, device: str) -> dict[str, int]:
+    """Parameters of a chain of one layer that predicts the time of this one; `n` among them."""
+    chain = Chain.of(case)
+    pixels = PROBE_OPS[device] / (2 * chain.channels * chain.inner)
+    n = max(1, min(case.n, math.isqrt(int(pixels))))
+    return {"n": n, "batch": 1, "layers": 1, "enqueue": 1}
+
+
+def border_gains(n: int, kernel: int, layers: int) -> list[float]:
+    """RMS of each layer's output over that of its input, as expected from padding alone.
+
+    For weights of variance 1 / channels / taps, where taps = kernel^2, an image without borders
+    would keep its RMS; zeros around it take some away. Rows and columns separate.
+    """
+    before = (kernel - 1) // 2
+    power = [1.0] * n
+    gains = []
+    for _ in range(layers):
+        sums = [0.0]
+        for value in power:
+            sums.append(sums[-1] + value)
+        following = [
+            (sums[min(n, i - before + kernel)] - sums[max(0, i - before)]) / kernel
+            for i in range(n)
+        ]
+        # The mean square over rows and columns is the square of that over rows.
+        gains.append(sum(following) / sum(power))
+        scale = n / sum(following)
+        power = [value * scale for value in following]
+    return gains
+
+
+def geometric_mean(values: list[float]) -> float:
+    """exp of the mean logarithm."""
+    return math.exp(sum(map(math.log, values)) / len(values))

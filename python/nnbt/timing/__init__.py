@@ -1,0 +1,1 @@
+"""Timed windows: statistics, slope, memory."""

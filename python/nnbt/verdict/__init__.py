@@ -1,0 +1,1 @@
+"""Evidence -> verdict: the CHECKS table."""
