@@ -1,4 +1,4 @@
-"""nnbt.machine.facts: facts out of trees made for the test, and a fake NVML that is a real library."""
+"""nnbt.machine.facts: made-up trees of files, and a fake NVML that is a real library."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from fake_site import compile_library
@@ -86,35 +88,44 @@ def test_control_group(
     assert _cgroup.cpu_quota(tmp_path) == quota
 
 
-HOST = {
-    "proc/meminfo": f"MemTotal: {8 * GIB // 1024} kB\nMemAvailable: {6 * GIB // 1024} kB\n",
-    "proc/cpuinfo": "processor\t: 0\nmodel name\t: Fast CPU\n\nprocessor\t: 1\n",
-    "sys/devices/system/cpu/cpu0/topology/thread_siblings_list": "0-1\n",
-    "sys/devices/system/cpu/cpu1/topology/thread_siblings_list": "0-1\n",
-    "sys/devices/system/cpu/cpu2/topology/thread_siblings_list": "2-3\n",
-    "etc/os-release": 'NAME="Some"\nPRETTY_NAME="Some Linux 12"\n',
-}
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine of 2 cores with 2 threads each, 8 GiB, of which 6 are available."""
+    memory = SimpleNamespace(total=8 * GIB, available=6 * GIB)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: 4 if logical else 2)
+
+
+CPUINFO = {"proc/cpuinfo": "processor\t: 0\nmodel name\t: Fast CPU\n\nprocessor\t: 1\n"}
 
 
 @linux
+@pytest.mark.usefixtures("host")
 def test_linux_facts(tmp_path: Path) -> None:
-    facts = machine._linux(write(tmp_path, HOST))
-    assert (facts.cpu, facts.physical_cpus, facts.system) == ("Fast CPU", 2, "Some Linux 12")
+    facts = machine.machine(write(tmp_path, CPUINFO))
+    assert (facts.cpu, facts.physical_cpus, facts.logical_cpus) == ("Fast CPU", 2, 4)
     assert (facts.total_memory_bytes, facts.available_memory_bytes) == (8 * GIB, 6 * GIB)
     assert (facts.memory_limit_bytes, facts.cpu_quota) == (None, None)
 
 
 @linux
+@pytest.mark.usefixtures("host")
 def test_available_memory_is_within_the_limit(tmp_path: Path) -> None:
-    facts = machine._linux(write(tmp_path, HOST | V2))
+    facts = machine.machine(write(tmp_path, CPUINFO | V2))
     assert facts.memory_limit_bytes == 4 * GIB
     assert facts.available_memory_bytes == 2 * GIB
     assert facts.usable_cpus == 1
 
 
 @linux
-def test_unknown_is_none(tmp_path: Path) -> None:
-    facts = machine._linux(tmp_path)
+@pytest.mark.parametrize("meminfo", [None, "", "MemTotal: many kB\n"])
+def test_unknown_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meminfo: str | None
+) -> None:
+    write(tmp_path, {"proc/uptime": ""} | ({} if meminfo is None else {"proc/meminfo": meminfo}))
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "proc"))
+    monkeypatch.setattr(psutil, "cpu_count", lambda **_: None)
+    facts = machine.machine(tmp_path)
     assert facts.cpu is None
     assert facts.physical_cpus is None
     assert facts.total_memory_bytes is None
@@ -122,7 +133,35 @@ def test_unknown_is_none(tmp_path: Path) -> None:
     assert len(facts.fingerprint) == 12
 
 
-def test_arm_processors_have_numbers_for_a_name(tmp_path: Path) -> None:
+@linux
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [
+        (b'NAME="Some"\nPRETTY_NAME="Some \xc3\x9f Linux 12"\n', "Some \u00df Linux 12"),
+        (b"PRETTY_NAME=Some\nnonsense = 'a\n", "Some"),
+        (b"", "Linux"),
+        (b"PRETTY_NAME=\xff\n", "Linux"),
+        (None, "Linux"),
+    ],
+    ids=["utf-8", "odd", "empty", "not utf-8", "none"],
+)
+def test_name_of_the_system(tmp_path: Path, release: bytes | None, name: str) -> None:
+    """In an ASCII locale too."""
+    path = tmp_path / "os-release"
+    if release is not None:
+        path.write_bytes(release)
+    code = (
+        f"import platform; platform._os_release_candidates = ({str(path)!r},)\n"
+        "from nnbt.machine import facts; print(ascii(facts.machine().system))"
+    )
+    env = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == ascii(name)
+
+
+def test_an_arm_cpu_is_named_by_its_numbers(tmp_path: Path) -> None:
     cpuinfo = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n\n"
     path = write(tmp_path, {"cpuinfo": cpuinfo}) / "cpuinfo"
     assert machine._cpu_model(path) == "Arm implementer 0x41 part 0xd4f"
@@ -242,13 +281,11 @@ def test_nvml_that_does_not_start_is_no_gpu(tmp_path: Path) -> None:
     assert ask(str(tmp_path)) == [[], None, True]
 
 
-def test_a_limit_of_address_space_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    statm = tmp_path / "statm"
-    statm.write_text("1000 10 10")
-    gib = 2**30
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr("resource.getrlimit", lambda _: (gib, gib))
-    left = gib - 1000 * os.sysconf("SC_PAGE_SIZE") - 2 * 72 * 2**20
-    assert machine._address_space(statm) == left
+def test_a_limit_of_address_space_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = SimpleNamespace(memory_info=lambda: SimpleNamespace(vms=GIB // 2))
+    monkeypatch.setattr(psutil, "Process", lambda: process)
+    monkeypatch.setattr(psutil, "cpu_count", lambda: 2)
+    monkeypatch.setattr("resource.getrlimit", lambda _: (GIB, GIB))
+    assert machine._address_space() == GIB // 2 - 2 * 72 * 2**20
     monkeypatch.setattr("resource.getrlimit", lambda _: (-1, -1))
-    assert machine._address_space(statm) is None
+    assert machine._address_space() is None
