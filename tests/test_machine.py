@@ -204,7 +204,7 @@ def test_usable_cpus(
 NVML = """
 #include <string.h>
 typedef struct { unsigned long long total, free, used; } Memory;
-int nvmlInit_v2(void) { return 0; }
+int nvmlInitWithFlags(unsigned flags) { return 0; }
 int nvmlDeviceGetCount_v2(unsigned* count) { *count = 2; return 0; }
 int nvmlSystemGetDriverVersion(char* text, unsigned size) {
   strncpy(text, "580.1", size);
@@ -277,7 +277,7 @@ def test_gpus_through_nvml(tmp_path: Path) -> None:
 
 @linux
 def test_nvml_that_does_not_start_is_no_gpu(tmp_path: Path) -> None:
-    compile_library("int nvmlInit_v2(void) { return 9; }", tmp_path / "libnvidia-ml.so.1")
+    compile_library("int nvmlInitWithFlags(unsigned flags) { return 9; }", tmp_path / "libnvidia-ml.so.1")
     assert ask(str(tmp_path)) == [[], None, True]
 
 
