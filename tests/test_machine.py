@@ -277,7 +277,9 @@ def test_gpus_through_nvml(tmp_path: Path) -> None:
 
 @linux
 def test_nvml_that_does_not_start_is_no_gpu(tmp_path: Path) -> None:
-    compile_library("int nvmlInitWithFlags(unsigned flags) { return 9; }", tmp_path / "libnvidia-ml.so.1")
+    compile_library(
+        "int nvmlInitWithFlags(unsigned flags) { return 9; }", tmp_path / "libnvidia-ml.so.1"
+    )
     assert ask(str(tmp_path)) == [[], None, True]
 
 
