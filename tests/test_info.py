@@ -14,6 +14,7 @@ from nnbt.pipeline.matrix import METRICS
 from nnbt.pipeline.plan import DATA
 from nnbt.results.columns import COLUMNS, TERMINAL_ONLY
 from nnbt.spec.dtypes import DTYPES
+from nnbt.spec.errors import Refusal
 from nnbt.verdict.checks import CHECKS
 
 NAMES = {
@@ -36,7 +37,7 @@ def test_the_overview_names_machine_libraries_and_devices() -> None:
 
 
 def test_a_device_that_is_missing_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = dataclasses.replace(DEVICES["gpu"], missing=lambda: "No GPU at all: type --device cpu.")
+    gone = dataclasses.replace(DEVICES["gpu"], missing=lambda: Refusal("No GPU at all", "use it"))
     monkeypatch.setitem(DEVICES, "gpu", gone)
     assert "No GPU at all" in info.overview()
 

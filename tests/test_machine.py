@@ -14,8 +14,9 @@ import psutil
 import pytest
 
 from fake_site import compile_library
-from nnbt.machine import cgroup as _cgroup
+from nnbt.machine import cgroup, devices
 from nnbt.machine import facts as machine
+from nnbt.machine.cuda import DriverState
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,8 +85,8 @@ def test_control_group(
     quota: float | None,
 ) -> None:
     write(tmp_path, files)
-    assert _cgroup.memory(tmp_path) == memory
-    assert _cgroup.cpu_quota(tmp_path) == quota
+    assert cgroup.memory(tmp_path) == memory
+    assert cgroup.cpu_quota(tmp_path) == quota
 
 
 @pytest.fixture
@@ -291,3 +292,49 @@ def test_a_limit_of_address_space_counts(monkeypatch: pytest.MonkeyPatch) -> Non
     assert machine._address_space() == GIB // 2 - 2 * 72 * 2**20
     monkeypatch.setattr("resource.getrlimit", lambda _: (-1, -1))
     assert machine._address_space() is None
+
+
+PCI_GPU = {"0000:01:00.0/vendor": "0x10de\n", "0000:01:00.0/class": "0x030200\n"}
+PCI_DISK = {"0000:00:01.0/vendor": "0x10de\n", "0000:00:01.0/class": "0x010802\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [(PCI_GPU | PCI_DISK, True), (PCI_DISK, False), ({}, None), ({"a/other": ""}, None)],
+)
+def test_gpus_on_the_pci_bus(tmp_path: Path, files: dict[str, str], found: bool | None) -> None:
+    assert devices._nvidia_hardware(write(tmp_path, files)) is found
+
+
+@linux
+@pytest.mark.parametrize(
+    ("state", "hardware", "visible", "problem", "remedy"),
+    [
+        (DriverState(0, "odd", found=False), False, None, "No NVIDIA GPU in this machine", None),
+        (DriverState(0, "odd", found=False), None, None, "No GPU is visible (odd)", None),
+        (DriverState(0, "odd", found=False), True, None, "No GPU is visible (odd)", "install"),
+        (DriverState(0, "odd"), False, None, "No GPU is visible (odd)", None),
+        (DriverState(0, "odd"), True, "", "No GPU is visible (odd)", "unset CUDA_VISIBLE_DEVICES"),
+        (DriverState(1), True, None, None, None),
+    ],
+)
+def test_a_missing_gpu_says_why_and_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+    state: DriverState,
+    hardware: bool | None,
+    visible: str | None,
+    problem: str | None,
+    remedy: str | None,
+) -> None:
+    monkeypatch.setattr(devices, "nvidia_driver", lambda: state)
+    monkeypatch.setattr(devices, "_nvidia_hardware", lambda: hardware)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    missing = devices.gpu_missing()
+    assert (missing.problem if missing else None) == problem
+    assert (remedy or "") in (devices.gpu_remedy() or "")
+    assert (devices.gpu_remedy() is None) == (remedy is None)
+    assert devices.default_device() == (
+        ("cpu", problem) if problem else ("gpu", "a GPU is visible")
+    )

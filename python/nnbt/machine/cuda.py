@@ -57,6 +57,8 @@ class DriverState:
 
     devices: int
     reason: str | None = None
+    found: bool = True
+    """Whether there is a driver at all."""
 
     @property
     def usable(self) -> bool:
@@ -69,7 +71,7 @@ def nvidia_driver() -> DriverState:
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return DriverState(0, "no NVIDIA driver: libcuda.so.1 was not found")
+        return DriverState(0, "no NVIDIA driver: libcuda.so.1 was not found", found=False)
     version = ctypes.c_int(0)
     if cuda.cuDriverGetVersion(ctypes.byref(version)) == 0:
         supported = (version.value // 1000, version.value % 1000 // 10)

@@ -165,7 +165,7 @@ def _usable(case: Case, options: Options) -> Cell:
     asks = any(item.needs for item in cells)
     missing = None if asks else DEVICES[case.device].missing()
     if missing is not None:
-        raise Unsupported(missing)
+        raise missing
     found = cell(case)
     files = {"--save-package": options.save_package, "--load-package": options.load_package}
     for option, value in files.items():
