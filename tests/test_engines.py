@@ -32,6 +32,7 @@ from nnbt.engines.mlx.bench import _Noting
 from nnbt.engines.native import steps as native_steps
 from nnbt.ladder.rungs import RUNGS, best_of
 from nnbt.machine import mlx as _mlx
+from nnbt.machine.chains import CLOCK_CHAIN
 from nnbt.peaks import stored as measured
 from nnbt.peaks.stored import Ceilings, Measured
 from nnbt.pipeline import matrix as metrics
@@ -46,7 +47,7 @@ from nnbt.spec.dtypes import DTYPES
 from nnbt.terminal.tables import table_text
 
 N = 64
-CHAINS = [row for row in _native.peak_chains() if row.name != metrics.CLOCK_CHAIN]
+CHAINS = [row for row in _native.peak_chains() if row.name != CLOCK_CHAIN]
 CUDA = [row for row in KERNELS.values() if row.language == "cuda"]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nnbt import _native
 from nnbt._native import Unsupported
+from nnbt.machine.chains import CLOCK_CHAIN
 from nnbt.spec import conv
 from nnbt.spec import formulas as sizes
 from nnbt.spec.cell import Cell, Metric, Param
@@ -22,8 +23,6 @@ DENSE: frozenset[Kind] = frozenset({"inexact", "exact"})
 MLX_OPS = ("copy", "add")
 STREAM_OPS = tuple(row.name for row in _native.stream_kernels())
 KERNEL_OPS = ("read", "write", "copy", "add", "triad", "bulk_read", "bulk_copy")
-CLOCK_CHAIN = "dependent_add"
-"""The chain that measures the clock: its operations wait for each other, so it is no peak."""
 CHAIN_DTYPES = tuple(
     dict.fromkeys(row.dtype for row in _native.peak_chains() if row.name != CLOCK_CHAIN)
 )

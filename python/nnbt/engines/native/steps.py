@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nnbt import _native
-from nnbt.pipeline.matrix import CLOCK_CHAIN
+from nnbt.machine.chains import CLOCK_CHAIN
 from nnbt.results.sweep import THREADS, thread_counts, threads_text
 from nnbt.spec.dtypes import dtype
 from nnbt.spec.workload import Run, Workload, self_checked
