@@ -23,9 +23,9 @@ from nnbt.engines.mlx.bandwidth import OPS
 from nnbt.engines.mlx.data import Data, sample_indices
 from nnbt.engines.mpsgraph import counters
 from nnbt.machine.facts import machine
+from nnbt.peaks.published import Ceiling
 from nnbt.pipeline import case as case_runner
 from nnbt.pipeline import session as runner
-from nnbt.verdict.evidence import Ceiling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,12 +39,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fault:
-    """`case` holds arguments of nnbt.run for both twins."""
+    """`case` holds arguments of nnbt.run for both twins.
+
+    `finding` is the one of slope.DISAGREEMENTS that must see it, for the check of these.
+    """
 
     code: str
     plant: Plant
     case: dict[str, Any] = field(default_factory=dict)
     marks: tuple[pytest.MarkDecorator, ...] = ()
+    finding: str = ""
 
     @property
     def name(self) -> str:
@@ -56,11 +60,13 @@ BANDWIDTH = mlx_bandwidth.bandwidth
 FLOPS, FLOPS_GRAPH, PRODUCT = mlx_flops.flops, mlx_flops.flops_graph, mlx_flops._product
 
 
-def fault(code: str, *marks: pytest.MarkDecorator, **case: Any) -> Callable[[Plant], Plant]:
+def fault(
+    code: str, *marks: pytest.MarkDecorator, finding: str = "", **case: Any
+) -> Callable[[Plant], Plant]:
     """Registers the decorated function as a fault that the check `code` must see."""
 
     def register(plant: Plant) -> Plant:
-        FAULTS.append(Fault(code, plant, case, marks))
+        FAULTS.append(Fault(code, plant, case, marks, finding))
         return plant
 
     return register
@@ -141,7 +147,7 @@ def timed_runs_that_spin(_: object, measure: FakeMeasure) -> None:
     measure.pattern = [factor / 10 for factor in STEADY]
 
 
-@fault("SLOPE_BENT", metric="flops")
+@fault("SLOPE_DISAGREES", finding="bent", metric="flops")
 def one_unit_for_the_price_of_four(_: object, measure: FakeMeasure) -> dict[str, Any]:
     """Only K = 1 is off the line: the doubling from 4 to 8 does not see it."""
     measure.window_ns = 5_000_000_000
@@ -154,13 +160,13 @@ def one_unit_for_the_price_of_four(_: object, measure: FakeMeasure) -> dict[str,
     return {"measure": timed}
 
 
-@fault("SLOPE_UNCLEAR", metric="flops")
+@fault("SLOPE_DISAGREES", finding="unclear", metric="flops")
 def a_doubling_of_1_6_in_a_short_window(_: object, measure: FakeMeasure) -> None:
     measure.power = 0.68
     measure.window_ns = 90_000_000
 
 
-@fault("SUPERLINEAR", metric="flops")
+@fault("SLOPE_DISAGREES", finding="superlinear", metric="flops")
 def longer_work_is_slower(_: object, measure: FakeMeasure) -> None:
     measure.power = 1.3
 
@@ -453,7 +459,7 @@ def buffers_that_fit_into_the_cache(patch: pytest.MonkeyPatch, _: object) -> Non
 # --- times ---
 
 
-@fault("LATENCY_BOUND")
+@fault("LAUNCH_BOUND")
 def an_evaluation_that_costs_a_sixth(_: object, measure: FakeMeasure) -> None:
     measure.floor_ns = 200_000
 
@@ -479,7 +485,7 @@ def times_that_scatter(_: object, measure: FakeMeasure) -> None:
     measure.pattern = [1 + i / 10 for i in (3, 11, 0, 7, 5, 9, 1, 10, 2, 6, 8, 4)]
 
 
-@fault("TWO_MODES")
+@fault("BIMODAL")
 def two_clock_states(_: object, measure: FakeMeasure) -> None:
     measure.pattern = [1.0, 1.01, 1.5, 1.0, 1.51, 1.01, 1.0, 1.5, 1.0, 1.01, 1.0, 1.5] * 3
 
@@ -502,7 +508,7 @@ def a_device_whose_peak_is_exceeded_by_10_percent(patch: pytest.MonkeyPatch, _: 
     with_peak(patch, 514e6 / 1.1)
 
 
-@fault("MEDIAN_OFF_SLOPE", metric="flops", sizes=[64])
+@fault("SLOPE_DISAGREES", finding="median", metric="flops", sizes=[64])
 def a_window_that_was_slow_throughout(_: object, measure: FakeMeasure) -> None:
     measure.pattern = [1.9 * factor for factor in STEADY]
 
@@ -518,18 +524,18 @@ def a_device_whose_peak_is_half_the_rate(patch: pytest.MonkeyPatch, _: object) -
     with_peak(patch, 514e6 / 2)
 
 
-@fault("NOISY_NEIGHBOUR")
+@fault("BACKGROUND_LOAD")
 def a_host_that_steals_time(_: object, measure: FakeMeasure) -> None:
     measure.readings = {"steal_time": 0.15 * measure.window_ns * 1e-9}
 
 
-@fault("NOISY_NEIGHBOUR")
+@fault("BACKGROUND_LOAD")
 def other_processes(_: object, measure: FakeMeasure) -> None:
     window_s = measure.window_ns * 1e-9
     measure.readings = {"other_cpu_time": 0.9 * window_s, "involuntary_switches": 200 * window_s}
 
 
-@fault("NOISY_NEIGHBOUR")
+@fault("BACKGROUND_LOAD")
 def a_process_that_has_the_other_processor(patch: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
     """Seen beside a compiler: 0.9 of two processors gone, 10 interruptions a second."""
     here = replace(machine(), logical_cpus=2)
@@ -543,7 +549,7 @@ def a_process_that_has_the_other_processor(patch: pytest.MonkeyPatch, measure: F
     }
 
 
-@fault("SLOPE_UNCLEAR", metric="flops")
+@fault("SLOPE_DISAGREES", finding="unclear", metric="flops")
 def a_doubling_of_1_6_among_other_processes(_: object, measure: FakeMeasure) -> None:
     measure.power = 0.68
     other_processes(_, measure)
@@ -598,22 +604,22 @@ def with_counters(patch: pytest.MonkeyPatch, **changes: float) -> None:
     with_details(patch, pmu=counters.details_of({"status": "ok", "pmu": pmu}, work))
 
 
-@fault("COUNTERS_DO_NOT_CLOSE")
+@fault("COUNTERS_INCONSISTENT")
 def hardware_time_above_wall_time(patch: pytest.MonkeyPatch, _: object) -> None:
     with_counters(patch, hw_ns=1.2e6)
 
 
-@fault("COUNTERS_DO_NOT_CLOSE")
+@fault("COUNTERS_INCONSISTENT")
 def a_clock_of_7_ghz(patch: pytest.MonkeyPatch, _: object) -> None:
     with_counters(patch, nominal=120e6, stalls=30e6)
 
 
-@fault("COUNTERS_DO_NOT_CLOSE")
+@fault("COUNTERS_INCONSISTENT")
 def more_multiplies_than_lanes(patch: pytest.MonkeyPatch, _: object) -> None:
     with_counters(patch, nominal=20e6, stalls=5e6)
 
 
-@fault("STALLS_DO_NOT_CLOSE")
+@fault("STALLS_INCONSISTENT")
 def stalls_of_half_of_the_cycles(patch: pytest.MonkeyPatch, _: object) -> None:
     with_counters(patch, stalls=5e6)
 

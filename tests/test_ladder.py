@@ -191,7 +191,7 @@ def test_native_counts_its_fastest_run_and_a_gpu_its_slope() -> None:
 
 def test_a_rung_of_invalid_and_missing_rows_says_why() -> None:
     wrong = Reason("WRONG_ANSWER", "The output is wrong.", "invalid")
-    noisy = Reason("NOISY_NEIGHBOUR", "Others were busy.", "suspect")
+    noisy = Reason("BACKGROUND_LOAD", "Others were busy.", "suspect")
     rows = [
         result(verdict="INVALID", reasons=(wrong, noisy)),
         result(rate=None, verdict=None, status="UNSUPPORTED", reason="No such unit."),
@@ -421,7 +421,7 @@ HOLDS: dict[str, tuple[Facts, Facts]] = {
         facts(row=result(best_rate=0.9e9)),
         facts(row=result(best_rate=0.5e9, reasons=reason("WIDE_INTERVAL"))),  # 17 % explain no half
     ),
-    "NOISY_NEIGHBOUR": (facts(row=result(reasons=reason("NOISY_NEIGHBOUR"))), facts(row=result())),
+    "BACKGROUND_LOAD": (facts(row=result(reasons=reason("BACKGROUND_LOAD"))), facts(row=result())),
 }
 
 

@@ -28,7 +28,7 @@ from nnbt.spec.dtypes import DTYPES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TRUE_SUSPICIONS = {"LATENCY_BOUND", "FEW_SAMPLES", "COARSE_CLOCK", "NOISY_NEIGHBOUR"}
+TRUE_SUSPICIONS = {"LAUNCH_BOUND", "FEW_SAMPLES", "COARSE_CLOCK", "BACKGROUND_LOAD"}
 """What small sizes, single runs and a busy machine deserve: no false alarm."""
 GRAPH_STEPS = 4
 
@@ -56,7 +56,7 @@ def share(count: int, total: int) -> str:
 def false_alarm(row: nnbt.Result) -> bool:
     """INVALID is one in any case; times that scatter while a neighbour was seen are none."""
     codes = {reason.code for reason in row.reasons if reason.severity != "note"}
-    seen = "NOISY_NEIGHBOUR" in codes
+    seen = "BACKGROUND_LOAD" in codes
     return row.verdict == "INVALID" or (not seen and bool(codes - TRUE_SUSPICIONS))
 
 

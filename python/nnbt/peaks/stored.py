@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from nnbt._native import Unsupported
 from nnbt.pipeline.matrix import METRICS, cell
 from nnbt.results.result import Result, write_beside
+from nnbt.spec.precision import unit_dtype
 
 if TYPE_CHECKING:
     from nnbt.spec.case import Case
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 KEEP_DAYS = 90
 """After this a lower rate replaces a higher one: drivers and firmware change."""
-UNFIT = {"ABOVE_CEILING", "CACHE_RESIDENT", "NOISY_NEIGHBOUR", "UNCHECKED", "WIDE_INTERVAL"}
+UNFIT = {"ABOVE_CEILING", "CACHE_RESIDENT", "BACKGROUND_LOAD", "UNCHECKED", "WIDE_INTERVAL"}
 """Codes of reasons that make a result no ceiling, whatever its verdict."""
 GPU_LEAST_BYTES = 2**27
 """Smaller arrays than this may stay in the cache of a large GPU."""
@@ -76,7 +77,6 @@ def described(row: Result) -> str:
     return f"{row.case.engine} {what}{more}".strip()
 
 
-_SAME_UNITS = {"complex64": "float32"}
 _METRIC = {"flops_graph": "flops"}
 
 
@@ -103,8 +103,9 @@ class Ceilings:
         with contextlib.suppress(Unsupported, KeyError):
             if cell(case).ceiling or case.metric not in METRICS:
                 return None
-        token = "tfloat32" if precision == "TF32" else case.dtype
-        token = _SAME_UNITS.get(token, token)
+        token = unit_dtype(case.dtype, precision)
+        if token is None:
+            return None
         op = str(case.params.get("op", _ANY))
         return self._best.get(_key(case, token, op)) or self._best.get(_key(case, token, _ANY))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import time
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,11 +16,19 @@ from nnbt.pipeline.plan import RANDOM_DATA, Options, Plan
 from nnbt.results.result import Result, Run
 from nnbt.spec.case import Case
 from nnbt.spec.dtypes import dtype
+from nnbt.spec.precision import (
+    PrecisionName,
+    effective_bits,
+    measured_precision,
+    mlx_precision,
+    tf32_enabled,
+)
 from nnbt.timing.slope import Slope, measure_slope
 from nnbt.timing.statistics import summarize
 from nnbt.timing.window import OtherWindow, steady_window
-from nnbt.verdict.evidence import Evidence, effective_bits
+from nnbt.verdict.evidence import Counters, Evidence, Identity, Placement
 from nnbt.verdict.judge import judge
+from nnbt.verdict.times import window_note
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,6 +104,22 @@ def _clock_hz(state: GpuState | None) -> float | None:
     return state.sm_clock_mhz * 1e6 if state is not None and state.sm_clock_mhz else None
 
 
+def _typed(details: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of Evidence that a builder reports at its end."""
+    found: dict[str, Any] = {"overlap": details.get("hybrid", {}).get("overlap")}
+    if placement := details.get("placement"):
+        found["placement"] = Placement(placement["verdict"], tuple(placement["evidence"]))
+    if decoded := details.get("pmu", {}).get("decoded"):
+        found["counters"] = Counters(
+            tuple(
+                Identity(**{name: row[name] for name in Identity.__dataclass_fields__})
+                for row in decoded.get("identities", ())
+            ),
+            *(decoded.get(f"windows_{kind}", 0) for kind in ("used", "shared", "reset")),
+        )
+    return found
+
+
 class _Runner:
     def __init__(self, session: Session, case: Case, unit: str) -> None:
         self.session = session
@@ -143,11 +166,12 @@ class _Runner:
         )
         return cell(case).build(bench)
 
-    def _precision(self) -> str:
-        """How a float32 product is computed where that is known beforehand."""
-        if self.case.dtype not in ("float32", "complex64") or self.case.device == "cpu":
+    def _precision(self) -> PrecisionName:
+        """How MLX computes a product of this dtype here, before anything was measured."""
+        if self.case.metric == "bandwidth":
             return ""
-        return "full" if os.environ.get("MLX_ENABLE_TF32", "1") == "0" else "TF32"
+        facts = self.session.facts
+        return mlx_precision(self.case.dtype, self.case.device, facts, tf32=tf32_enabled())
 
     def _predict(self) -> float | None:
         """Predicted seconds of one run if it outlasts the case's budget, else None.
@@ -263,8 +287,13 @@ class _Runner:
         check_s = time.perf_counter() - started
         sizes = workload.sizes
         readings = {reading.name: reading.value for reading in samples.readings}
+        inner = sizes.get("inner", sizes.get("eff_n", self.case.n))
+        random_data = self.case.params.get("data", "normal") in RANDOM_DATA
+        bits = effective_bits(answer.error) if answer else None
+        told_bits = bits if random_data else None
+        precision = measured_precision(workload.precision, workload.mantissa, told_bits, inner)
         ceiling = published_ceiling(
-            self.case, self.session.facts, workload.precision, _clock_hz(state)
+            self.case, self.session.facts, precision.name, _clock_hz(state)
         )
         evidence = Evidence(
             case=self.case,
@@ -273,10 +302,11 @@ class _Runner:
             rate=work / summary.median_s,
             window_s=window_s,
             written_bytes=self._written(workload, len(samples.samples_ns)),
-            random_data=self.case.params.get("data", "normal") in RANDOM_DATA,
+            random_data=random_data,
+            keeps_size=METRICS[self.case.metric].chain,
             units=workload.units,
-            mantissa=self._mantissa(workload),
-            inner=sizes.get("inner", sizes.get("eff_n", self.case.n)),
+            mantissa=precision.mantissa,
+            inner=inner,
             exact_share=sizes["exact_ops"] / sizes["work_ops"] if "exact_ops" in sizes else 1.0,
             answer=answer,
             slope=slope,
@@ -299,17 +329,16 @@ class _Runner:
             details["gpu_state"] = asdict(state)
         if self.other_window is not None:
             details["other_window"] = asdict(self.other_window)
-            more_notes = (*more_notes, self.other_window.note)
+            more_notes = (*more_notes, window_note(self.other_window))
         details["cost"] = {"answer_s": answered - started, "slope_s": check_s + started - answered}
         if ceiling is not None:
             details["ceiling"] = asdict(ceiling)
-        measured = self.session.ceilings.known(self.case, workload.precision)
+        measured = self.session.ceilings.known(self.case, precision.name)
         if measured is not None:
             details["measured_ceiling"] = asdict(measured)
             more_notes = (*more_notes, f"ceiling: {measured.by}, measured {measured.age()}")
-        verdict, reasons = judge(replace(evidence, details=details))
+        verdict, reasons = judge(replace(evidence, **_typed(details)))
         told = slope if slope is not None and slope.doubling is not None else None
-        bits = effective_bits(answer.error) if answer else None
         return Result(
             case=self.case,
             verdict=verdict,
@@ -324,7 +353,7 @@ class _Runner:
             slope_rate=workload.unit_work / told.unit_s if told and told.unit_s > 0 else None,
             overhead_us=told.overhead_s * 1e6 if told else None,
             effective_bits=bits,
-            precision=self._label(workload, bits),
+            precision=precision.label(told_bits, device=self.case.device),
             samples_ns=tuple(samples.samples_ns),
             stop="one run" if once is not None and self.options.runs is None else samples.stop,
             warmup_runs=samples.warmup_runs,
@@ -349,22 +378,6 @@ class _Runner:
         if self.case.metric != "bandwidth":
             return 0
         return runs * workload.sizes.get("written_bytes", workload.sizes["matrix_bytes"])
-
-    def _mantissa(self, workload: Workload) -> int | None:
-        if workload.mantissa is None:
-            return None
-        if workload.precision == "TF32":
-            return 11
-        return workload.mantissa
-
-    def _label(self, workload: Workload, bits: float | None) -> str:
-        """What was computed, where that differs from what the type's name says."""
-        if bits is None or workload.mantissa is None or self.case.metric == "bandwidth":
-            return ""
-        name = workload.precision
-        if workload.mantissa == 24 and not name and bits < 13:
-            name = "reduced"
-        return f"{name}, {min(bits, 53):.0f} bit" if name else ""
 
     def _details(
         self, workload: Workload, slope: Slope | None, answer: Answer | None, summary: Any
