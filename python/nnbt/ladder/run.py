@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -199,10 +200,11 @@ def _float32_precision(options: Options, device: str) -> tuple[str, bool | None]
     """
     if device != "gpu":
         return "full", None
-    set_tf32(options.tf32)  # MLX reads it once
+    with contextlib.suppress(Unsupported):  # each rung says so
+        set_tf32(options.tf32)  # before MLX is loaded
     try:
         facts = describe_machine(_mlx.core(), device)
-    except Unsupported:  # each rung says so
+    except Unsupported:
         return "unknown", None
     used, most = (
         mlx_precision("float32", device, facts, tf32=enabled)

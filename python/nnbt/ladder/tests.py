@@ -38,8 +38,8 @@ class Facts:
     """What a cause is tested against: the loss, and the machine as it was meanwhile.
 
     `blas` is the file of the BLAS that MLX is linked to (empty: none seen); `tensor_float`
-    whether MLX's float32 products on this GPU are TF32 (None: it has no such units); `shared` the processors that share cores
-    without the system showing it (None: no evidence of that).
+    whether MLX's float32 products on this GPU are TF32 (None: it has no such units); `shared` the
+    processors that share cores without the system showing it (None: no evidence of that).
     """
 
     ladder: Ladder

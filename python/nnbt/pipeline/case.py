@@ -292,9 +292,7 @@ class _Runner:
         bits = effective_bits(answer.error) if answer else None
         told_bits = bits if random_data else None
         precision = measured_precision(workload.precision, workload.mantissa, told_bits, inner)
-        ceiling = published_ceiling(
-            self.case, self.session.facts, precision.name, _clock_hz(state)
-        )
+        ceiling = published_ceiling(self.case, self.session.facts, precision.name, _clock_hz(state))
         evidence = Evidence(
             case=self.case,
             samples_ns=samples.samples_ns,

@@ -128,15 +128,15 @@ def measured_precision(
     if not default or mantissa is None:
         return Precision(default, mantissa)
     usual = Precision(default, TF32_MANTISSA if default == "TF32" else mantissa)
-    if bits is None or (default == "TF32" and inner < FEW_PRODUCTS):
+    if bits is None:
         return usual
-    if bits >= expected_bits(mantissa, inner) - BITS_MARGIN:
-        # Float32 sums so long that they keep no more bits than TF32 can't be told from it.
-        return Precision("full", mantissa) if bits > TF32_MOST_BITS else usual
-    if default == "TF32" and bits <= TF32_MOST_BITS:
-        enough = bits >= TF32_MANTISSA - BITS_MARGIN
-        return Precision("TF32" if enough else "reduced", TF32_MANTISSA)
-    return Precision("reduced", mantissa)
+    if default == "TF32" and (bits <= TF32_MOST_BITS or inner < FEW_PRODUCTS):
+        enough = bits >= expected_bits(TF32_MANTISSA, inner) - BITS_MARGIN
+        return usual if enough else Precision("reduced", TF32_MANTISSA)
+    if bits < expected_bits(mantissa, inner) - BITS_MARGIN:
+        return Precision("reduced", mantissa)
+    # Float32 sums so long that they keep no more bits than TF32 cannot be told from it.
+    return Precision("full", mantissa) if bits > TF32_MOST_BITS else usual
 
 
 def unit_dtype(dtype: str, precision: str) -> str | None:
