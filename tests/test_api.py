@@ -13,7 +13,7 @@ import pytest
 import nnbt
 from fake_measure import FakeMeasure
 from nnbt.engines.mlx import flops as mlx_flops
-from nnbt.pipeline.case import Listener
+from nnbt.pipeline.listener import Listener
 
 if TYPE_CHECKING:
     from nnbt.pipeline.plan import Plan

@@ -21,10 +21,11 @@ from nnbt.cli import main as cli
 from nnbt.cli.conv import options_of
 from nnbt.engines.mlx import conv as mlx_conv
 from nnbt.peaks import reference
-from nnbt.pipeline.matrix import METRICS
-from nnbt.pipeline.plan import Options, make_plan
+from nnbt.pipeline.plan import make_plan
 from nnbt.spec.case import Case
 from nnbt.spec.conv import Chain, border_gains, conv_sizes, taps_inside
+from nnbt.spec.metric import METRICS
+from nnbt.spec.options import Options
 
 SMALL = ("--device", "cpu", "--size", "8", "--channels", "4", "--layers", "3", "--iterations", "5")
 DEFAULTS = {name: param.default for name, param in METRICS["conv"].own.items()}

@@ -36,13 +36,14 @@ from nnbt.peaks import stored as measured
 from nnbt.peaks.stored import Ceilings, Measured
 from nnbt.pipeline import matrix as metrics
 from nnbt.pipeline import session as runner
-from nnbt.pipeline.matrix import METRICS, sizes_of
-from nnbt.pipeline.plan import Options, make_plan
+from nnbt.pipeline.plan import make_plan
 from nnbt.results.columns import csv_text
 from nnbt.results.result import Reason, Result, Run
 from nnbt.spec import formulas as sizes
 from nnbt.spec.case import Case
 from nnbt.spec.dtypes import DTYPES
+from nnbt.spec.metric import METRICS
+from nnbt.spec.options import Options
 from nnbt.terminal.tables import table_text
 
 N = 64

@@ -10,10 +10,10 @@ import pytest
 from nnbt._native import Unsupported
 from nnbt.cli import info
 from nnbt.machine.devices import DEVICES
-from nnbt.pipeline.matrix import METRICS
-from nnbt.pipeline.plan import DATA
 from nnbt.results.columns import COLUMNS, TERMINAL_ONLY
 from nnbt.spec.dtypes import DTYPES
+from nnbt.spec.metric import METRICS
+from nnbt.spec.options import DATA
 from nnbt.verdict.checks import CHECKS
 
 NAMES = {

@@ -15,7 +15,7 @@ from fake_measure import FakeMeasure
 from faults import FAULTS, Fault, with_counters
 from nnbt.peaks.published import Ceiling
 from nnbt.pipeline import session as runner
-from nnbt.results.codes import RENAMED
+from nnbt.results.schema1 import _CODES as RENAMED
 from nnbt.spec.case import Case
 from nnbt.spec.precision import effective_bits, expected_bits
 from nnbt.spec.workload import Answer, DataShare

@@ -26,9 +26,9 @@ from nnbt.ladder.rungs import RUNGS, Ladder, Rung, best_of, clock_derived, publi
 from nnbt.ladder.tests import Facts, loaded_blas
 from nnbt.machine.devices import DEVICES
 from nnbt.machine.shared_cores import Pair, SharedCores
-from nnbt.pipeline.plan import Options
 from nnbt.results.result import Reason, Result, Run
 from nnbt.spec.case import Case
+from nnbt.spec.options import Options
 from nnbt.terminal.ladder import bar, ladder_csv, ladder_text
 from result_schema import validate
 

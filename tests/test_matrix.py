@@ -14,8 +14,9 @@ import nnbt
 from fake_measure import FakeMeasure
 from nnbt.machine.devices import DEVICES
 from nnbt.pipeline import case as case_runner
-from nnbt.pipeline.matrix import ENGINES, METRICS, cell
+from nnbt.pipeline.matrix import ENGINES
 from nnbt.spec.dtypes import DTYPES
+from nnbt.spec.metric import METRICS
 from result_schema import validate
 
 FLOATS = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "complex64": 8}

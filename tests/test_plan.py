@@ -10,8 +10,9 @@ import pytest
 from nnbt._native import Unsupported
 from nnbt.pipeline import plan
 from nnbt.pipeline.memory import check_memory
-from nnbt.pipeline.plan import Options, default_op, make_plan
+from nnbt.pipeline.plan import default_op, make_plan
 from nnbt.spec.case import Case
+from nnbt.spec.options import Options
 
 GIB = 2**30
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nnbt.results.result import SCHEMA, Reason, Result, Run, check_writable, write_beside
+from nnbt.machine.files import check_writable, write_atomically
+from nnbt.results.result import SCHEMA, Reason, Result, Run
 from nnbt.spec.case import Case
 from result_schema import validate
 
@@ -96,7 +97,7 @@ def test_cases_are_found_that_agree_in_everything_else() -> None:
 def test_a_new_file_has_the_mode_that_umask_gives(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
-        write_beside(tmp_path / "new", "text")
+        write_atomically(tmp_path / "new", "text")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
@@ -106,7 +107,7 @@ def test_a_replaced_file_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "old"
     path.write_text("old")
     path.chmod(0o604)
-    write_beside(path, "new\r\nlines")
+    write_atomically(path, "new\r\nlines")
     assert stat.S_IMODE(path.stat().st_mode) == 0o604
     assert path.read_bytes() == b"new\r\nlines"
 
@@ -115,7 +116,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     link, target = tmp_path / "link", tmp_path / "there/target"
     link.symlink_to(target)
-    write_beside(link, "text")
+    write_atomically(link, "text")
     assert link.is_symlink()
     assert target.read_text() == "text"
     assert [path.name for path in target.parent.iterdir()] == ["target"]
@@ -132,7 +133,7 @@ def test_a_failed_write_leaves_the_old_file_alone(
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match="No space"):
-        write_beside(path, "new")
+        write_atomically(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -143,7 +144,7 @@ def test_a_pipe_is_written_into(tmp_path: Path) -> None:
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
         assert check_writable(pipe) is None
-        write_beside(pipe, "text")
+        write_atomically(pipe, "text")
         assert os.read(reader, 100) == b"text"
     finally:
         os.close(reader)

@@ -12,6 +12,7 @@ import pytest
 from nnbt import _native
 from nnbt.machine import shared_cores
 from nnbt.machine.shared_cores import (
+    CLOCK_CHAIN,
     Crowd,
     Pair,
     SharedCores,
@@ -19,7 +20,6 @@ from nnbt.machine.shared_cores import (
     measure_pair,
     port_chain,
 )
-from nnbt.pipeline.matrix import CLOCK_CHAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

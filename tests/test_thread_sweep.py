@@ -17,13 +17,15 @@ from fake_measure import FakeMeasure
 from nnbt import _native
 from nnbt.engines.native import steps as native_steps
 from nnbt.pipeline import plan
-from nnbt.pipeline.matrix import METRICS
-from nnbt.pipeline.plan import Options, make_plan
+from nnbt.pipeline.plan import make_plan
 from nnbt.results import sweep as thread_sweep
 from nnbt.results.columns import csv_text
 from nnbt.results.result import Reason, Result
-from nnbt.results.sweep import knee, mark_knee, thread_counts
+from nnbt.results.sweep import knee
 from nnbt.spec.case import Case
+from nnbt.spec.metric import METRICS
+from nnbt.spec.options import Options
+from nnbt.spec.threads import thread_counts
 from nnbt.terminal.tables import table_text
 from result_schema import validate
 

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nnbt._native import Samples, Unsupported, measure
     from nnbt.api import run
-    from nnbt.pipeline.plan import Options
     from nnbt.results.result import Reason, Result, Run
     from nnbt.spec.case import Case
+    from nnbt.spec.options import Options
 
 _HOMES = {
     "Case": "nnbt.spec.case",
-    "Options": "nnbt.pipeline.plan",
+    "Options": "nnbt.spec.options",
     "Reason": "nnbt.results.result",
     "Result": "nnbt.results.result",
     "Run": "nnbt.results.result",

@@ -6,13 +6,13 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from nnbt._native import Unsupported
-from nnbt.pipeline.plan import Options
 from nnbt.pipeline.session import execute
+from nnbt.spec.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nnbt.pipeline.case import Listener
+    from nnbt.pipeline.listener import Listener
     from nnbt.results.result import Run
     from nnbt.spec.workload import Measure
 

@@ -21,7 +21,7 @@ from nnbt.cli.options import (
 from nnbt.cli.run import EXIT_FAILED, Files, measure_and_print
 
 if TYPE_CHECKING:
-    from nnbt.pipeline.plan import Options
+    from nnbt.spec.options import Options
 
 
 def _count(option: str, default: int | None, help_text: str) -> Any:
@@ -149,8 +149,8 @@ def options_of(values: dict[str, Any]) -> Options:
     """The Options that the command line stands for. Raises Unsupported with one sentence."""
     from nnbt._native import Unsupported
     from nnbt.engines.mpsgraph import conv as mps_conv
-    from nnbt.pipeline.plan import Options
     from nnbt.spec.conv import FILLS
+    from nnbt.spec.options import Options
 
     for option in ("save_package", "load_package"):
         if values[option] == "":

@@ -105,7 +105,7 @@ def _state(device: Device) -> str:
 
 
 def _formulas() -> str:
-    from nnbt.pipeline.matrix import METRICS
+    from nnbt.spec.metric import METRICS
 
     parts = []
     for metric in METRICS.values():
@@ -149,14 +149,15 @@ def _dtypes() -> str:
 
 
 def _devices() -> str:
-    from nnbt.pipeline.matrix import METRICS
+    from nnbt.pipeline.matrix import engines_of
+    from nnbt.spec.metric import METRICS
 
     rows = []
     for name, device in DEVICES.items():
         metrics = [
-            f"{metric.name} ({engine})"
-            for metric in METRICS.values()
-            for engine, cells in metric.cells.items()
+            f"{metric} ({engine})"
+            for metric in METRICS
+            for engine, cells in engines_of(metric).items()
             if any(name in cell.devices for cell in cells)
         ]
         rows.append((name, f"{device.explain}; measures {', '.join(metrics)}"))
@@ -164,9 +165,9 @@ def _devices() -> str:
 
 
 def _engines() -> str:
-    from nnbt.pipeline.matrix import ENGINE_WORDS
+    from nnbt.pipeline.matrix import ENGINES
 
-    return _lines(ENGINE_WORDS.items())
+    return _lines((name, engine.explain) for name, engine in ENGINES.items())
 
 
 def _ladder() -> str:
@@ -183,7 +184,7 @@ def _ladder() -> str:
 
 
 def _data() -> str:
-    from nnbt.pipeline.plan import DATA
+    from nnbt.spec.options import DATA
 
     return _lines(DATA.items())
 

@@ -82,9 +82,10 @@ def ladder(ctx: click.Context, /, **values: Any) -> None:
     MLX compiled; below them what explains large losses and what can be done about them.
     """
     from nnbt.ladder.run import climb
-    from nnbt.pipeline.plan import Options
     from nnbt.pipeline.session import now
+    from nnbt.results.files import json_text
     from nnbt.results.result import Run
+    from nnbt.spec.options import Options
     from nnbt.terminal.ladder import ladder_csv, ladder_text
     from nnbt.terminal.progress import Console
     from nnbt.terminal.tables import can_draw, header_lines, in_ascii, terminal_width, wrapped
@@ -104,7 +105,7 @@ def ladder(ctx: click.Context, /, **values: Any) -> None:
         values["csv_path"],
         values["json_path"],
         as_csv=lambda _: ladder_csv(found[0]) if found else None,
-        as_json=lambda run: run.to_json({"ladder": found[0].as_dict()} if found else None),
+        as_json=lambda run: json_text(run, found[0].as_dict() if found else None),
     )
     options = Options(
         metrics=(values["metric"],),

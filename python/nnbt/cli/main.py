@@ -237,7 +237,7 @@ def cli(ctx: click.Context, /, **values: Any) -> None:
     if ctx.invoked_subcommand is not None:
         _refuse_options_before(ctx, ctx.invoked_subcommand)
         return
-    from nnbt.pipeline.plan import Options
+    from nnbt.spec.options import Options
 
     streams = ctx.ensure_object(dict).get("cpu_streams")
     options = Options(

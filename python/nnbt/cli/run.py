@@ -32,8 +32,9 @@ class Files:
         as_csv: Callable[[Run], str | None] | None = None,
         as_json: Callable[[Run], str] | None = None,
     ) -> None:
+        from nnbt.machine.files import check_writable
         from nnbt.results.columns import csv_text
-        from nnbt.results.result import check_writable
+        from nnbt.results.files import json_text
 
         self._writers: list[tuple[Path, Callable[[Run], str | None]]] = []
         self._problems: dict[Path, str] = {}
@@ -44,7 +45,7 @@ class Files:
             as_csv = as_csv or (lambda run: csv_text(run.results))
             self._writers.append((Path(csv_path), as_csv))
         if json_path is not None:
-            self._writers.append((Path(json_path), as_json or (lambda run: run.to_json())))
+            self._writers.append((Path(json_path), as_json or json_text))
         if csv_path and json_path and os.path.realpath(csv_path) == os.path.realpath(json_path):
             raise click.UsageError(
                 f"--csv and --json both name {csv_path}: give each a file of its own."
@@ -59,7 +60,7 @@ class Files:
 
         A file that can't be written doesn't end the run: `problem` has the sentence about it.
         """
-        from nnbt.results.result import is_stream, own_stream, write_beside
+        from nnbt.machine.files import is_stream, own_stream, write_atomically
 
         for path, text in self._writers:
             if is_stream(path) and not (run.finished or last):
@@ -69,7 +70,7 @@ class Files:
                 continue
             self._problems.pop(path, None)
             try:
-                write_beside(path, content)
+                write_atomically(path, content)
             except OSError as error:
                 if own_stream(path) is not None:
                     raise

@@ -22,22 +22,23 @@ from nnbt.ladder.tests import LARGE_LOSS, loaded_blas
 from nnbt.machine import mlx as _mlx
 from nnbt.machine.devices import DEVICES, default_device
 from nnbt.machine.facts import machine
+from nnbt.machine.mlx_runtime import product_precision, set_tf32
 from nnbt.machine.shared_cores import find_shared_cores
 from nnbt.peaks.chips import chip
 from nnbt.peaks.published import PEAK_TYPE
-from nnbt.pipeline.matrix import METRICS
+from nnbt.pipeline.matrix import engines_of
 from nnbt.pipeline.plan import check_options
-from nnbt.pipeline.session import describe_machine, execute, now, set_tf32
+from nnbt.pipeline.session import execute, now
 from nnbt.results.result import Run
-from nnbt.results.sweep import THREADS
-from nnbt.spec.precision import mlx_precision, tf32_enabled, unit_dtype
+from nnbt.spec.precision import tf32_enabled, unit_dtype
+from nnbt.spec.threads import THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nnbt.machine.shared_cores import SharedCores
-    from nnbt.pipeline.case import Listener
-    from nnbt.pipeline.plan import Options
+    from nnbt.pipeline.listener import Listener
+    from nnbt.spec.options import Options
     from nnbt.spec.workload import Measure
 
 _PRODUCTS = {"float32": "cblas_sgemm", "float64": "cblas_dgemm", "complex64": "cblas_cgemm"}
@@ -71,7 +72,7 @@ def climb(
         asked = ladder.rung_options(options, device, kind, tensor_float=tensor_float is True)
         if asked is None:
             continue
-        if asked.engines[0] not in METRICS[metric].cells:
+        if asked.engines[0] not in engines_of(metric):
             rungs[key] = Rung(kind, reason=kind.without)
             continue
         try:
@@ -203,14 +204,14 @@ def _float32_precision(options: Options, device: str) -> tuple[str, bool | None]
     with contextlib.suppress(Unsupported):  # each rung says so
         set_tf32(options.tf32)  # before MLX is loaded
     try:
-        facts = describe_machine(_mlx.core(), device)
+        mx = _mlx.core()
     except Unsupported:
         return "unknown", None
     used, most = (
-        mlx_precision("float32", device, facts, tf32=enabled)
+        product_precision(mx, "float32", device, tf32=enabled)
         for enabled in (tf32_enabled(options.tf32), True)
     )
-    has_units = most == "TF32" and facts["backend"] == "cuda"
+    has_units = most == "TF32" and _mlx.backend() == "cuda"
     return used, used == "TF32" if has_units else None
 
 

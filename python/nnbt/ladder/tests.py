@@ -138,8 +138,7 @@ def one_thread(f: Facts) -> str | None:
 
 
 def older_instructions(f: Facts) -> str | None:
-    sentence = f.rung.row.details.get("no_ceiling") if f.rung.row is not None else None
-    return str(sentence) if sentence else None
+    return (f.rung.row.details.not_a_ceiling if f.rung.row is not None else "") or None
 
 
 def hidden_smt(f: Facts) -> str | None:
@@ -183,8 +182,8 @@ def write_allocate(f: Facts) -> str | None:
 
 def throttled(f: Facts) -> str | None:
     row = f.rung.row or f.ladder.row("native")
-    state = row.details.get("gpu_state", {}) if row is not None else {}
-    reasons = [why for why in state.get("throttle_reasons") or () if why not in _HARMLESS]
+    state = row.gpu_state if row is not None else None
+    reasons = [why for why in (state and state.throttle_reasons) or () if why not in _HARMLESS]
     if not reasons:
         return None
     return f"The GPU lowered its clocks meanwhile (NVML: {', '.join(reasons)})."

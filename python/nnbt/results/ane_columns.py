@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from nnbt.results.column import Column, Value
@@ -13,17 +14,16 @@ if TYPE_CHECKING:
 
 
 def _placement(row: Result) -> Value:
-    placement = row.details.get("placement")
-    return str(placement["verdict"]) if placement is not None else None
+    return row.details.placement.verdict if row.details.placement is not None else None
 
 
 def _pmu(*names: str, scale: float = 1.0) -> Callable[[Result], Value]:
     """A number of the Neural Engine's counters; None where they don't support it."""
 
     def value(row: Result) -> Value:
-        found: object = row.details.get("pmu")
+        found: object = row.details.counters
         for name in names:
-            found = found.get(name) if isinstance(found, dict) else None
+            found = found.get(name) if isinstance(found, Mapping) else None
         if isinstance(found, str):
             return found
         return found * scale if isinstance(found, int | float) else None
@@ -35,7 +35,7 @@ def _rail(name: str, scale: float) -> Callable[[Result], Value]:
     """Energy or power of the Neural Engine's rail."""
 
     def value(row: Result) -> Value:
-        found = row.details.get("power", {}).get(name, {}).get("ANE")
+        found = (row.details.power or {}).get(name, {}).get("ANE")
         return found * scale if found is not None else None
 
     return value

@@ -7,11 +7,12 @@ that a lazy library did the work: work that was merged, cached or skipped does n
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from nnbt.spec.workload import Step, Workload
 

@@ -5,12 +5,12 @@ Each function returns the sentence if its check fails, else None.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from nnbt.verdict.evidence import Evidence, Identity
+    from nnbt.verdict.evidence import Evidence
 
 _PUBLISHED_CLAIM = "published_closure"
 """Tests what somebody published, not the registers: it contradicts framework_closure."""
@@ -25,19 +25,25 @@ def placement_unproven(e: Evidence) -> str | None:
 
 
 def _placed(e: Evidence, verdict: str) -> str | None:
-    if e.placement is None or e.placement.verdict != verdict:
+    placement = e.details.placement
+    if placement is None or placement.verdict != verdict:
         return None
-    return f"Placement is {verdict}: {'; '.join(e.placement.evidence)}."
+    return f"Placement is {verdict}: {'; '.join(placement.evidence)}."
 
 
-def _failing(e: Evidence, scope: str) -> list[Identity]:
-    identities = e.counters.identities if e.counters is not None else ()
-    return [row for row in identities if row.scope == scope and not row.holds]
+def _decoded(e: Evidence) -> Mapping[str, Any]:
+    return (e.details.counters or {}).get("decoded") or {}
 
 
-def _listed(rows: Iterable[Identity]) -> str:
+def _failing(e: Evidence, scope: str) -> list[Mapping[str, Any]]:
+    identities = _decoded(e).get("identities", ())
+    return [row for row in identities if row["scope"] == scope and not row["holds"]]
+
+
+def _listed(rows: Iterable[Mapping[str, Any]]) -> str:
     return "; ".join(
-        f"{row.name} ({row.claim}) gives {row.left:.4g} and {row.right:.4g}" for row in rows
+        f"{row['name']} ({row['claim']}) gives {row['left']:.4g} and {row['right']:.4g}"
+        for row in rows
     )
 
 
@@ -47,7 +53,7 @@ def counters_inconsistent(e: Evidence) -> str | None:
 
 
 def stalls_inconsistent(e: Evidence) -> str | None:
-    rows = [row for row in _failing(e, "breakdown") if row.name != _PUBLISHED_CLAIM]
+    rows = [row for row in _failing(e, "breakdown") if row["name"] != _PUBLISHED_CLAIM]
     if not rows:
         return None
     return (
@@ -57,10 +63,11 @@ def stalls_inconsistent(e: Evidence) -> str | None:
 
 
 def other_client(e: Evidence) -> str | None:
-    if e.counters is None or not e.counters.windows_shared:
+    decoded = _decoded(e)
+    shared = decoded.get("windows_shared", 0)
+    if not shared:
         return None
-    shared = e.counters.windows_shared
-    windows = shared + e.counters.windows_used + e.counters.windows_reset
+    windows = shared + decoded["windows_used"] + decoded["windows_reset"]
     return (
         f"Another program used the Neural Engine in {shared} of {windows} windows of the counters: "
         "close it (photo analysis, dictation, ...) and measure again."

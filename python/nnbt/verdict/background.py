@@ -52,6 +52,7 @@ def too_short_for_background_load(e: Evidence) -> bool:
 
 
 def little_overlap(e: Evidence) -> str | None:
-    if e.overlap is None or e.overlap >= OVERLAP_LEAST:
+    shared = e.details.shared_window
+    if shared is None or shared.overlap >= OVERLAP_LEAST:
         return None
-    return f"CPU and GPU were busy at the same time in only {e.overlap:.0%} of the window."
+    return f"CPU and GPU were busy at the same time in only {shared.overlap:.0%} of the window."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from nnbt.spec.precision import BITS_MARGIN, LEAST_BITS
 from nnbt.timing import scatter
@@ -14,9 +14,8 @@ from nnbt.verdict import ane, background, rates, slope, times, values
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nnbt.results.result import Severity
     from nnbt.verdict.evidence import Evidence
-
-Severity = Literal["note", "suspect", "invalid"]
 
 
 def _least_bits() -> str:

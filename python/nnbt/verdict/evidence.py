@@ -5,48 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from nnbt.spec.workload import NO_DETAILS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nnbt.peaks.published import Ceiling
     from nnbt.spec.case import Case
+    from nnbt.spec.details import Details
     from nnbt.spec.workload import Answer
     from nnbt.timing.slope import Slope
     from nnbt.timing.statistics import Summary
-
-
-@dataclass(frozen=True)
-class Placement:
-    """Where a chain ran: `verdict` is "ANE", "not on ANE" or "unproven", for these reasons."""
-
-    verdict: str
-    evidence: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Identity:
-    """One accounting identity of the Neural Engine's counters: `left` against `right`.
-
-    `scope` is "numbers" for identities that the headline figures rest on, else "breakdown".
-    """
-
-    name: str
-    scope: str
-    claim: str
-    left: float
-    right: float
-    holds: bool
-
-
-@dataclass(frozen=True)
-class Counters:
-    """Decoded counters of the Neural Engine, and what became of their windows."""
-
-    identities: tuple[Identity, ...] = ()
-    windows_used: int = 0
-    windows_shared: int = 0
-    """Left out because another program used the Neural Engine."""
-    windows_reset: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,7 +57,5 @@ class Evidence:
     """Of each array, for workloads that follow STREAM's rule on their size."""
     readings: Mapping[str, float] = field(default_factory=dict)
     ceiling: Ceiling | None = None
-    overlap: float | None = None
-    """Share of a hybrid window in which both sides were busy."""
-    placement: Placement | None = None
-    counters: Counters | None = None
+    details: Details = NO_DETAILS
+    """What the engine found out beside the times."""

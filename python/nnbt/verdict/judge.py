@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nnbt.results.result import Reason, VerdictName
-from nnbt.verdict.checks import CHECKS, Severity
+from nnbt.results.result import Reason, Severity, Verdict
+from nnbt.verdict.checks import CHECKS
 
 if TYPE_CHECKING:
     from nnbt.verdict.evidence import Evidence
 
-_WORST_FIRST: dict[Severity, VerdictName] = {
+_WORST_FIRST: dict[Severity, Verdict] = {
     "invalid": "INVALID",
     "suspect": "SUSPECT",
     "note": "VALID",
 }
 
 
-def judge(evidence: Evidence) -> tuple[VerdictName, tuple[Reason, ...]]:
+def judge(evidence: Evidence) -> tuple[Verdict, tuple[Reason, ...]]:
     """The verdict and all reasons, worst first; notes do not change the verdict."""
     found = [
         Reason(check.code, sentence, check.severity)

@@ -36,7 +36,8 @@ def wrong_answer(e: Evidence) -> str | None:
         return f"The output is wrong ({answer.problem or answer.compared})."
     if answer.error is None:
         return None
-    parts = (answer.error, answer.typical, answer.worst or 0.0)
+    typical = answer.typical or 0.0
+    parts = (answer.error, typical, answer.worst or 0.0)
     if not all(math.isfinite(part) and part >= 0 for part in parts):
         return f"The error of the output is not a finite number ({answer.compared})."
     bits = effective_bits(answer.error) or 0.0
@@ -47,10 +48,10 @@ def wrong_answer(e: Evidence) -> str | None:
             f"({answer.compared})."
         )
     rounding = 16 * 2.0 ** -expected_bits(e.mantissa or 24, e.inner)
-    if answer.worst is not None and answer.worst > max(WORST_FACTOR * answer.typical, rounding):
+    if answer.worst is not None and answer.worst > max(WORST_FACTOR * typical, rounding):
         return (
             f"One element of the output is off by {answer.worst:.2g} of the RMS, where "
-            f"{answer.typical:.2g} is typical ({answer.compared})."
+            f"{typical:.2g} is typical ({answer.compared})."
         )
     return f"The output is wrong ({answer.problem})." if answer.problem else None
 

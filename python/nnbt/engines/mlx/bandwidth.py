@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnbt.engines.mlx.bench import Bench
 from nnbt.engines.mlx.data import Split, on_host, share_of
 from nnbt.spec.workload import Answer, Workload
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nnbt.engines.mlx.bench import Bench
+    from nnbt.spec.cell import Request
 
 _GPU_COMPARE_BYTES = 2**24
 """Larger outputs of a GPU are compared there: to bring them to the host takes longer than a run."""
@@ -27,11 +28,10 @@ for 0.2, most of it page faults."""
 
 @dataclass(frozen=True)
 class BandwidthOp:
-    """One row of OPS: `streams` matrices are read or written a run; `build` makes the output."""
+    """One row of OPS; `build` makes the output of `operands` inputs."""
 
     name: str
     explain: str
-    streams: int
     operands: int
     build: Callable[[Any, list[Any], Any], Any]
 
@@ -52,13 +52,18 @@ def _add(mx: Any, blocks: list[Any], stream: Any) -> Any:
 
 
 OPS = {
-    "copy": BandwidthOp("copy", "c = copy of a: reads 1 matrix, writes 1", 2, 1, _copy),
-    "add": BandwidthOp("add", "c = a + b: reads 2 matrices, writes 1", 3, 2, _add),
+    "copy": BandwidthOp("copy", "c = copy of a: reads 1 matrix, writes 1", 1, _copy),
+    "add": BandwidthOp("add", "c = a + b: reads 2 matrices, writes 1", 2, _add),
 }
 
 
-def bandwidth(bench: Bench) -> Workload:
+def bandwidth(request: Request) -> Workload:
     """Copy or add of n x n matrices; unit k works on other buffers than unit k - 1."""
+    return on_bench(Bench.of(request))
+
+
+def on_bench(bench: Bench) -> Workload:
+    """The same on a bench that is there."""
     mx, place = bench.mx, bench.place
     op = OPS[str(bench.case.params["op"])]
     bench.prepare(max(bench.rotation, op.operands))

@@ -1,7 +1,7 @@
 """Builder of metric `conv`, engine `mpsgraph`: chains that the native part compiles and runs.
 
 Everything that computes is in `nnbt._native`; `missing` says where it can't run. Chains that can
-abort MPSGraph's process are compiled and run by the helper process, see `nnbt.engines.mpsgraph.remote`.
+abort MPSGraph's process are compiled and run by the helper process, see `remote`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from nnbt.engines.mpsgraph import counters
 from nnbt.engines.mpsgraph.helper import HelperError
 from nnbt.engines.mpsgraph.remote import RemoteStep
 from nnbt.spec.conv import GPU_DTYPES, VARIANTS, Chain
-from nnbt.spec.workload import Answer, DataShare, Workload
+from nnbt.spec.details import Details, Placement
+from nnbt.spec.workload import After, Answer, DataShare, Workload
 
 if TYPE_CHECKING:
     from nnbt._native import ConvSpec, ConvStep
-    from nnbt.engines.mlx.bench import Bench
-    from nnbt.pipeline.plan import Options
     from nnbt.spec.case import Case
+    from nnbt.spec.cell import Request
+    from nnbt.spec.options import Options
 
 _VARIANT_OF = {token: name for name, token in VARIANTS.items()}
 _SPEC_FILE = "nnbt_conv.json"
@@ -107,8 +108,8 @@ def _other_chain(case: Case, package: str) -> str | None:
     return None
 
 
-def _package_path(case: Case, options: Options | None) -> Path | None:
-    if options is None or options.save_package is None:
+def _package_path(case: Case, options: Options) -> Path | None:
+    if options.save_package is None:
         return None
     name = f"conv_{_VARIANT_OF[case.dtype]}_{case.device}_k{case.params['kernel']}"
     return Path(options.save_package) / f"{name}.mpsgraphpackage"
@@ -155,16 +156,16 @@ def _step(case: Case) -> ConvStep | RemoteStep:
 class _Compiled:
     """The compiled chain of a case, and others that differ in their number of layers."""
 
-    bench: Bench
+    request: Request
     whole: Any
     found: Any = None
 
     def step(self, units: int) -> Any:
         """The Step of so many layers."""
-        chain = Chain.of(self.bench.case)
+        chain = Chain.of(self.request.case)
         if units == chain.layers * chain.enqueue:
             return self.whole
-        return _step(_changed(self.bench.case, layers=units))
+        return _step(_changed(self.request.case, layers=units))
 
     def check(self) -> Answer:
         """The native check of the latest run: the whole chain against float64 where affordable."""
@@ -190,50 +191,49 @@ class _Compiled:
             raise HelperError("The helper's document has no check of the result.")
         return SimpleNamespace(**found)
 
-    def after(self) -> tuple[tuple[str, ...], dict[str, object]]:
+    def after(self) -> After:
         """How long compiling took; of the ANE also where the chain ran, counters and energy."""
-        notes: list[str] = []
+        case, notes = self.request.case, list[str]()
         if isinstance(self.whole, RemoteStep):
             details = self._remote_details(notes)
         else:
-            details = {
-                "compile_s": self.whole.compile_ns * 1e-9,
-                "device_name": self.whole.device_name,
-            }
+            details = Details(
+                compile_s=self.whole.compile_ns * 1e-9, device_name=self.whole.device_name
+            )
         if self.found is not None and self.found.compared:
-            details["relative_error"] = self.found.relative_error
-        if self.bench.case.device == "ane":
+            details = replace(details, relative_error=self.found.relative_error)
+        if case.device == "ane":
             verdict, evidence = self._placement()
-            details["placement"] = {"verdict": verdict, "evidence": evidence}
+            details = replace(details, placement=Placement(verdict, tuple(evidence)))
             notes.append(f"placement {verdict}: {'; '.join(evidence)}")
-            if self.bench.options is None or self.bench.options.counters:
+            if self.request.options.counters:
                 package = self.whole.more.get("package")
-                pmu = counters.read(self.bench.case, _spec(self.bench.case), package)
-                details["pmu"] = pmu
+                pmu = counters.read(case, _spec(case), package)
+                details = replace(details, counters=pmu)
                 notes += counters.notes_of(pmu)
-        return tuple(notes), details
+        return After(tuple(notes), details)
 
-    def _remote_details(self, notes: list[str]) -> dict[str, object]:
+    def _remote_details(self, notes: list[str]) -> Details:
         """What the helper's document says beside the times; adds to the notes."""
         document, more = self.whole.document, self.whole.more
         compile_s = document.get("compile_ns", 0) * 1e-9
-        details = {"compile_s": compile_s, "device_name": document.get("device_name", "")}
+        details = Details(compile_s=compile_s, device_name=str(document.get("device_name", "")))
         notes.append(f"{'loaded' if 'package' in more else 'compiled'} in {compile_s:.2f} s")
         if "save_package" in more:
             notes.append(_saved(str(more["save_package"]), str(document.get("package_note", ""))))
         power = document.get("power")
         if isinstance(power, dict):
             mean_s = document.get("window_ns", 0) * 1e-9 / len(document["samples_ns"])
-            details["power"] = counters.energy_of(power, mean_s)
+            details = replace(details, power=counters.energy_of(power, mean_s))
         return details
 
     def _placement(self) -> tuple[str, list[str]]:
-        case, options = self.bench.case, self.bench.options
+        case, options = self.request.case, self.request.options
         document = self.whole.document
         verdict = str(document.get("placement", "unproven"))
         evidence = [str(line) for line in document.get("evidence", ())]
         # int8 has no counterpart: on the GPU, MPSGraph would abort the process.
-        if case.dtype not in GPU_DTYPES or "gpu" in (options.without if options else ()):
+        if case.dtype not in GPU_DTYPES or "gpu" in options.without:
             return verdict, evidence
         try:
             on_gpu_ns = self._median_ns(_step(replace(case, device="gpu")))
@@ -243,7 +243,7 @@ class _Compiled:
         return _native.weigh_latency(verdict, evidence, own_ns, on_gpu_ns)
 
     def _median_ns(self, step: Any) -> float:
-        samples = self.bench.measure(step, warmup=1, runs=_PLACEMENT_RUNS)
+        samples = self.request.measure(step, warmup=1, runs=_PLACEMENT_RUNS)
         return _native.median(samples.samples_ns)
 
 
@@ -251,17 +251,17 @@ def _saved(path: str, problem: str) -> str:
     return f"saved {path}" + (f"; {problem}" if problem else "")
 
 
-def conv(bench: Bench) -> Workload:
+def conv(request: Request) -> Workload:
     """A chain compiled by MPSGraph; a unit of work is one layer, a slope compiles other chains."""
-    case, options = bench.case, bench.options
+    case, options = request.case, request.options
     chain = Chain.of(case)
-    package = options.load_package if options is not None else None
+    package = options.load_package
     target = _package_path(case, options)
     notes: list[str] = []
     whole: Any
     if risky(case):
         whole = _remote(case, package=package, save_package=target and str(target))
-        if case.device == "ane" and (options is None or options.counters):
+        if case.device == "ane" and options.counters:
             whole.optional = {"power": 1}
     else:
         whole = _native.make_conv(_spec(case), package)
@@ -273,7 +273,7 @@ def conv(bench: Bench) -> Workload:
         no_slope = "a saved package has its number of layers"
     elif chain.enqueue > 1:
         no_slope = "submissions in flight overlap"
-    compiled = _Compiled(bench, whole)
+    compiled = _Compiled(request, whole)
     return Workload(
         step=compiled.step,
         units=chain.layers * chain.enqueue,
@@ -281,7 +281,7 @@ def conv(bench: Bench) -> Workload:
         largest_k=_MOST_LAYERS,
         check=compiled.check,
         unit_name="layer",
-        sizes=bench.sizes,
+        sizes=request.sizes,
         no_slope=no_slope,
         notes=tuple(notes),
         after=compiled.after,

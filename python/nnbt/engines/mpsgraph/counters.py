@@ -92,7 +92,7 @@ def read(case: Case, spec: ConvSpec, package: str | None = None) -> dict[str, An
 def details_of(document: Mapping[str, Any], work: Work) -> dict[str, Any]:
     """What a helper's document with "pmu" says, decoded; raw registers are kept whatever it is.
 
-    "status" is a key of nnbt.engines.mpsgraph.ane.STATUSES, "sentence" what it means and what the user can do.
+    "status" is a key of ane.STATUSES, "sentence" what it means and what the user can do.
     """
     pmu = document.get("pmu")
     if document.get("status") != "ok" or not isinstance(pmu, dict):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nnbt import _native
+from nnbt.spec.errors import StepError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,8 +44,8 @@ _SHELL_BASE = 128
 """A shell, or a script in between, ends with this plus the signal."""
 
 
-class HelperError(RuntimeError):
-    """The helper process ended without a result; the text is a sentence for the user."""
+class HelperError(StepError):
+    """The helper process ended without a result."""
 
 
 @dataclass(frozen=True)

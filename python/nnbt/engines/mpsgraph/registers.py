@@ -14,10 +14,10 @@ _HEADER = ("", "framework's name", "a run", "our reading (unit; confidence)")
 
 def registers_text(rows: Sequence[Result]) -> str:
     """A table for each row that was asked for counters; its reason where there are no registers."""
-    asked = [row for row in rows if row.details.get("pmu") is not None]
+    asked = [row for row in rows if row.details.counters is not None]
     if not asked:
         return "\nno row has counters of the Neural Engine\n"
-    return "".join(_table(row, row.details["pmu"]) for row in asked)
+    return "".join(_table(row, row.details.counters or {}) for row in asked)
 
 
 def _table(row: Result, pmu: Mapping[str, Any]) -> str:

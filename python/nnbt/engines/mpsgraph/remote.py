@@ -1,4 +1,4 @@
-"""Steps that run in the helper process, and the measure function that knows both kinds.
+"""Steps that run in the helper process.
 
 Everything on the Neural Engine, and int8 between layers on any device, runs there: MPSGraph can
 abort the process that it runs in, and one row must not end the others.
@@ -7,7 +7,7 @@ abort the process that it runs in, and one row must not end the others.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from nnbt import _native
 from nnbt.engines.mpsgraph import helper
@@ -15,8 +15,6 @@ from nnbt.engines.mpsgraph.helper import HelperError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from nnbt.spec.workload import SamplesLike
 
 SERIES_S = 0.15
 SERIES_RUNS = (3, 30)
@@ -143,6 +141,13 @@ class RemoteStep:
         self.document = document
         return samples
 
+    def timed(self, **options: Any) -> RemoteSamples:
+        """See nnbt.timing.loop: single runs are handed out of a series."""
+        single = (
+            options.get("runs") == 1 and options.get("warmup") == 0 and "budget_s" not in options
+        )
+        return self.single() if single else self.measure(**options)
+
     def single(self) -> RemoteSamples:
         """The next run of a series that was measured in one process, in turns.
 
@@ -165,11 +170,3 @@ class RemoteStep:
 
 def _without_files(more: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in more.items() if key != "save_package"}
-
-
-def measure(step: Any, **options: Any) -> SamplesLike:
-    """The timing loop: in this process, or for a RemoteStep in its own."""
-    if not isinstance(step, RemoteStep):
-        return cast("SamplesLike", _native.measure(step, **options))
-    single = options.get("runs") == 1 and options.get("warmup") == 0 and "budget_s" not in options
-    return step.single() if single else step.measure(**options)

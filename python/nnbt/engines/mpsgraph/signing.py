@@ -17,7 +17,7 @@ from nnbt._native import Unsupported
 from nnbt.engines.mpsgraph import helper
 from nnbt.engines.mpsgraph.ane_tables import STATUSES
 from nnbt.engines.mpsgraph.info import verdict
-from nnbt.results.result import write_beside
+from nnbt.machine.files import write_atomically
 
 ENTITLEMENT = "com.apple.ane.hardware-counters"
 BOOT_ARGS = "amfi_get_out_of_my_way=0x1 anedebug=1"
@@ -85,7 +85,7 @@ def sign() -> Signed:
             keys.write_bytes(entitlements())
             _codesign(codesign, fresh, keys)
             fresh.replace(copy)
-        write_beside(helper.origin_path(copy), helper.digest(shipped) + "\n")
+        write_atomically(helper.origin_path(copy), helper.digest(shipped) + "\n")
     except OSError as error:
         raise Unsupported(
             f"The copy {copy} can't be written: {error.strerror}; make its folder writable."

@@ -1,0 +1,149 @@
+"""METRICS: what can be measured, and how its work is counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from nnbt.spec import conv, formulas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from nnbt.spec.case import Case
+    from nnbt.spec.dtypes import DType
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter of a metric: its default, and the numbers or names that it may be."""
+
+    default: int | str
+    explain: str
+    low: int = 1
+    high: int = 2**20
+    names: tuple[str, ...] = ()
+
+
+def _smaller_matrix(case: Case, device: str) -> dict[str, int]:
+    del case
+    return {"n": 256 if device == "cpu" else 4096}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One row of METRICS. `sizes(case)` is the arithmetic of a case, before allocation.
+
+    `own` holds the parameters that no other metric has; `rate_unit` replaces the unit of the
+    type; `smaller(case, device)` gives `n` and parameters of a short case of the same kind that
+    predicts how long it takes; `chain` says that the output should keep the size of the input;
+    `published_results` that there are published results to set beside it.
+    """
+
+    name: str
+    explain: str
+    formulas: Mapping[str, str]
+    params: tuple[str, ...]
+    work: str
+    sizes: Callable[[Case], dict[str, int]]
+    own: Mapping[str, Param] = field(default_factory=dict)
+    rate_unit: str = ""
+    chain: bool = False
+    smaller: Callable[[Case, str], dict[str, int]] = _smaller_matrix
+    default_sizes: tuple[int, ...] = (1024, 2048, 4096)
+    spelled: Mapping[str, str] = field(default_factory=dict)
+    published_results: bool = False
+
+    def option(self, name: str) -> str:
+        """An option of the main command as this metric's command spells it."""
+        return self.spelled.get(name, name)
+
+    def unit(self, kind: DType) -> str:
+        """Base unit of the rate."""
+        if self.rate_unit:
+            return self.rate_unit
+        return "B/s" if self.work == "work_bytes" else kind.family.unit
+
+
+_FLOPS_FORMULAS = {
+    "float*, bfloat16": "2 n^3 operations a product",
+    "complex64": "8 n^3 real operations a product: 4 multiplications, 4 additions each",
+    "int*, uint*, bool": "5 n^2 operations of an element-wise kernel: multiply, add, xor, "
+    "subtract, xor; for bool: xor, and, xor, and, xor",
+    "q*, mxfp*, nvfp4": "2 eff_n^3 operations a product of float32 activations and weights",
+}
+_CEILING_FORMULAS = {
+    "native, kernel": "additions and multiplications that the issued instructions do",
+    "library": "2 n^3 operations a product, complex64 8 n^3, also for integers",
+}
+
+METRICS: dict[str, Metric] = {
+    row.name: row
+    for row in (
+        Metric(
+            "bandwidth",
+            "memory bandwidth of an n x n copy (or a + b)",
+            {
+                "copy": "2 n^2 x bytes of an element: a read, c written",
+                "add": "3 n^2 x bytes of an element: a and b read, c written",
+                "read, write": "n^2 x bytes of an element",
+                "scale": "as copy",
+                "triad": "as add: a[i] + s b[i]",
+                "bus GB/s": "with the reads that ordinary stores cause: they bring what they write "
+                "into the cache first (write-allocate)",
+                "moved GB/s": "of a copy in the convention of bcopy: each byte counts once",
+                "hybrid": "CPU copy and GPU operation in one window; the aggregate is all bytes "
+                "over the wall time they share",
+            },
+            ("op", "cpu_workers", "data"),
+            "work_bytes",
+            formulas.bandwidth_sizes,
+        ),
+        Metric(
+            "flops",
+            "throughput of one n x n matrix product in one evaluation",
+            _FLOPS_FORMULAS | _CEILING_FORMULAS,
+            ("cpu_workers", "data"),
+            "work_ops",
+            formulas.flops_sizes,
+        ),
+        Metric(
+            "flops_graph",
+            "throughput of --graph-steps products z = z b in one lazy evaluation",
+            {kind: f"--graph-steps x {text}" for kind, text in _FLOPS_FORMULAS.items()},
+            ("graph_steps", "cpu_workers", "data"),
+            "work_ops",
+            formulas.flops_sizes,
+            chain=True,
+        ),
+        Metric(
+            "conv",
+            "throughput of a chain of 2-D convolutions with n x n images",
+            {
+                "all types": "2 B n^2 C C K^2 operations a layer, products with padding included "
+                "(as published tables count)",
+                "exact": "the same without products with padding: n K becomes the taps that meet "
+                "the image, 3 n - 2 for K = 3",
+            },
+            ("batch", "channels", "layers", "kernel", "weights", "enqueue", "data"),
+            "work_ops",
+            conv.conv_sizes,
+            own={
+                "batch": Param(1, "images (B)"),
+                "channels": Param(128, "input and output channels of a layer (C)"),
+                "layers": Param(20, "chained convolutions (L)", high=10_000),
+                "kernel": Param(3, "height and width of the kernel (K)", high=127),
+                "weights": Param(
+                    "own", "weights of each layer, or one for all", names=conv.WEIGHTS
+                ),
+                "enqueue": Param(1, "submissions in flight at once", high=1000),
+            },
+            rate_unit="OP/s",
+            chain=True,
+            smaller=conv.smaller,
+            default_sizes=(256,),
+            spelled={"--sizes": "--size", "--runs": "--iterations"},
+            published_results=True,
+        ),
+    )
+}
