@@ -347,10 +347,10 @@ def test_counters_join_the_row(apple: FakeHelper, tmp_path: Path) -> None:
     assert pmu["registers"][21]["unit"] == "64-byte lines"
     assert len(pmu["windows"]) == 5
     assert pmu["windows"][0]["before"] == [10**9] * double.REGISTERS
-    assert "COUNTERS_DO_NOT_CLOSE" not in row["reasons"]
-    assert "STALLS_DO_NOT_CLOSE" in row["reasons"]
+    assert "COUNTERS_INCONSISTENT" not in row["reasons"]
+    assert "STALLS_INCONSISTENT" in row["reasons"]
     assert row["verdict"] == "SUSPECT"
-    assert set(row["reasons"]) == {"UNCHECKED", "STALLS_DO_NOT_CLOSE", "SLOPE_UNKNOWN"}
+    assert set(row["reasons"]) == {"UNCHECKED", "STALLS_INCONSISTENT", "SLOPE_UNKNOWN"}
     power = row["details"]["power"]
     assert power["power_w"] == pytest.approx({"ANE": 4.0, "CPU": 1.5})
     (asked,) = apple.requests(pmu=1)
@@ -483,8 +483,8 @@ def test_an_impossible_clock_makes_the_row_suspect(apple: FakeHelper, tmp_path: 
     apple.rule({"pmu": {"windows": windows}}, pmu=1)
     (row,) = conv(*STANDARD, "--variant", "fp16", tmp_path=tmp_path)
     assert row["details"]["pmu"]["status"] == "implausible"
-    assert "COUNTERS_DO_NOT_CLOSE" in row["reasons"]
-    assert "clock_plausible" in row["sentences"]["COUNTERS_DO_NOT_CLOSE"]
+    assert "COUNTERS_INCONSISTENT" in row["reasons"]
+    assert "clock_plausible" in row["sentences"]["COUNTERS_INCONSISTENT"]
 
 
 def test_another_client_makes_the_row_suspect(apple: FakeHelper, tmp_path: Path) -> None:

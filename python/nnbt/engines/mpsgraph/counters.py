@@ -28,7 +28,7 @@ WINDOWS = 5
 PRECISIONS = {"float16": "fp16", "qdq": "fp16", "int8": "int8", "w8a8": "int8"}
 """What the multipliers work on. w8a8 is judged as int8: a compiler may fuse it to that."""
 CORES = 16
-JUDGED = {"COUNTERS_DO_NOT_CLOSE", "OTHER_ANE_CLIENT"}
+JUDGED = {"COUNTERS_DO_NOT_CLOSE", "COUNTERS_INCONSISTENT", "OTHER_ANE_CLIENT"}
 """Reasons of a decoding that are rows of CHECKS; the others become notes."""
 
 _MISREAD = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
