@@ -7,8 +7,8 @@ import pytest
 
 from nnbt.engines.mlx.data import Data, Placement, mlx_dtype
 from nnbt.machine import mlx as _mlx
-from nnbt.pipeline.plan import DATA
 from nnbt.spec.dtypes import DTYPES, dtype
+from nnbt.spec.options import DATA
 
 TOKENS = [row.token for row in DTYPES.values() if row.kind in ("inexact", "exact")]
 

@@ -1,12 +1,13 @@
-"""Whether a case fits into memory, and what to type where it does not."""
+"""Whether a case fits into memory, and which option makes it fit."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nnbt._native import Unsupported
 from nnbt.pipeline.matrix import METRICS, sizes_of
+from nnbt.spec.errors import Refusal
+from nnbt.spec.options import params_of, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,17 +18,17 @@ if TYPE_CHECKING:
 def check_memory(cases: Iterable[Case], free: dict[str, int]) -> None:
     """Refuses a case whose working set exceeds the free bytes of its device or of the host.
 
-    `free` holds bytes by device name (cpu, gpu). Raises Unsupported with the figures.
+    `free` holds bytes by device name (cpu, gpu). Raises Refusal with the figures.
     """
     for case in cases:
         need = sizes_of(case)["resident_bytes"]
         # The host makes random inputs and holds the samples that are compared.
         for device in {"cpu": ("cpu",), "gpu": ("gpu",)}.get(case.device, ("cpu", "gpu")):
             if device in free and need > free[device]:
-                raise Unsupported(
+                raise Refusal(
                     f"{case.metric} of {case.dtype} at n = {case.n} needs {need / 2**30:,.1f} GiB "
-                    f"and {device} has {free[device] / 2**30:,.1f} GiB free: type "
-                    f"{_smaller(case, free[device])} or less."
+                    f"and {device} has {free[device] / 2**30:,.1f} GiB free",
+                    f"use {_smaller(case, free[device])} or less",
                 )
 
 
@@ -36,9 +37,8 @@ def _smaller(case: Case, free: int) -> str:
 
     Of the size and the metric's own numbers it is the one that saves most at its default.
     """
-    metric = METRICS[case.metric]
-    defaults = {"n": max(metric.default_sizes)} | {
-        name: param.default for name, param in metric.own.items() if isinstance(param.default, int)
+    defaults = {"n": max(METRICS[case.metric].default_sizes)} | {
+        name: row.default for name, row in params_of(case.metric).items() if row.kind == "int"
     }
 
     def need(name: str, value: int) -> int:
@@ -53,9 +53,8 @@ def _smaller(case: Case, free: int) -> str:
             middle = (low + high) // 2
             low, high = (middle, high) if need(name, middle) <= 0.9 * free else (low, middle)
         if low:
-            option = metric.option("--sizes") if name == "n" else f"--{name}"
-            return f"{option} {low}"
-    return f"{metric.option('--sizes')} 1"
+            return spelled("sizes" if name == "n" else name, low)
+    return spelled("sizes", 1)
 
 
 def _with(case: Case, name: str, value: int) -> Case:
