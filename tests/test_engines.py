@@ -178,9 +178,9 @@ def test_arrays_below_four_times_the_last_cache_say_so(
 
 
 def test_ladder_sizes_are_for_caches_only() -> None:
-    with pytest.raises(nnbt.Unsupported, match="type --sizes, or --metric bandwidth --engine nat"):
+    with pytest.raises(nnbt.Unsupported, match="--sizes, or --metric bandwidth --engine nat"):
         plan(engines=("mlx",), ladder_sizes=True)
-    with pytest.raises(nnbt.Unsupported, match="type one of them"):
+    with pytest.raises(nnbt.Unsupported, match="--sizes and --ladder-sizes"):
         plan(engines=("native",), ladder_sizes=True, sizes=(N,))
 
 

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from conftest import FakeHelper
 
 SPEC = json.loads(_native.ConvSpec(device="ane", size=8, channels=4, layers=3).to_json())
-ONE = ("--size", "8", "--channels", "4", "--layers", "3", "--no-checks", "--device", "ane")
+SMALL = ("--sizes", "8", "--channels", "4", "--layers", "3")
+ONE = ("--no-checks", "--device", "ane")
 
 
 @pytest.fixture
@@ -47,7 +48,8 @@ def apple(monkeypatch: pytest.MonkeyPatch, fake_helper: FakeHelper) -> FakeHelpe
 def conv(*args: str, tmp_path: Path, code: int = 0) -> list[dict[str, Any]]:
     """The rows of `nnbt conv` on the Neural Engine."""
     path = tmp_path / "conv.json"
-    assert cli._run(["conv", *ONE, "--no-gpu", "--json", str(path), *args]) == code
+    shape = () if "--sizes" in args else SMALL
+    assert cli._run(["conv", *ONE, *shape, "--no-gpu", "--json", str(path), *args]) == code
     rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["results"]
     return rows
 
@@ -285,7 +287,7 @@ def test_an_engine_that_refuses_the_smallest_chain_still_measures(
 ) -> None:
     apple.rule({"status": "unsupported", "message": "too small"}, size=8, channels=8, layers=1)
     path = tmp_path / "row.json"
-    args = [arg for arg in ONE if arg != "--no-checks"]
+    args = [*SMALL, "--device", "ane"]
     cli._run(["conv", *args, "--no-gpu", "--variant", "fp16", "--json", str(path)])
     (row,) = json.loads(path.read_text(encoding="utf-8"))["results"]
     assert row["status"] == "OK"
@@ -301,7 +303,7 @@ def test_a_result_that_was_not_checked_is_an_error(
     monkeypatch.setattr(helper, "answer", lambda *a, **k: {**answer(*a, **k), "check": check})
     assert apple.path.is_file()
     path = tmp_path / "row.json"
-    args = [arg for arg in ONE if arg != "--no-checks"]
+    args = [*SMALL, "--device", "ane"]
     code = cli._run(["conv", *args, "--no-gpu", "--variant", "fp16", "--json", str(path)])
     (row,) = json.loads(path.read_text(encoding="utf-8"))["results"]
     assert (code, row["status"]) == (1, "ERROR")
@@ -309,7 +311,7 @@ def test_a_result_that_was_not_checked_is_an_error(
 
 
 def test_a_slope_is_taken_through_the_helper(apple: FakeHelper, tmp_path: Path) -> None:
-    args = [arg for arg in ONE if arg != "--no-checks"]
+    args = ["--device", "ane"]
     path = tmp_path / "slope.json"
     code = cli._run(
         ["conv", *args, "--no-gpu", "--variant", "fp16", "--channels", "128", "--size", "256",
@@ -330,7 +332,7 @@ def test_a_slope_is_taken_through_the_helper(apple: FakeHelper, tmp_path: Path) 
 
 # --- counters ----------------------------------------------------------------------------------
 
-STANDARD = ("--channels", "128", "--size", "256", "--layers", "20", "--iterations", "5")
+STANDARD = ("--channels", "128", "--sizes", "256", "--layers", "20", "--runs", "5")
 
 
 def test_counters_join_the_row(apple: FakeHelper, tmp_path: Path) -> None:
@@ -577,5 +579,5 @@ def test_verbose_pmu_says_why_there_are_none(
 def test_counters_where_there_are_none_are_refused(args: tuple[str, ...], capsys: Any) -> None:
     assert cli._run(["conv", *args]) == 2
     err = capsys.readouterr().err
-    assert "shows the counters of the Neural Engine: type it with --engine mpsgraph" in err
+    assert "--engine mpsgraph --device ane" in err
     assert err.count("\n") == 1
