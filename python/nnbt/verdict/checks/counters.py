@@ -5,27 +5,30 @@ Each function returns the sentence if its check does not pass, else None.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from nnbt.spec.details import AccountingIdentity, DecodedCounters
     from nnbt.verdict.evidence import Evidence
 
 _OTHERS_CLAIM = "published_closure"
 """Tests what somebody published, not the registers: it contradicts framework_closure."""
 
 
-def _failing(e: Evidence, scope: str) -> list[dict[str, Any]]:
+def _decoded(e: Evidence) -> DecodedCounters | None:
+    return e.details.counters.decoded if e.details.counters is not None else None
+
+
+def _failing(e: Evidence, scope: str) -> list[AccountingIdentity]:
     """The identities of this scope that do not hold; none where nothing was decoded."""
-    decoded = (e.details.counters or {}).get("decoded") or {}
-    return [
-        row for row in decoded.get("identities", ()) if row["scope"] == scope and not row["holds"]
-    ]
+    decoded = _decoded(e)
+    identities = decoded.identities if decoded is not None else ()
+    return [row for row in identities if row.scope == scope and not row.holds]
 
 
-def _told(rows: list[dict[str, Any]]) -> str:
+def _told(rows: list[AccountingIdentity]) -> str:
     return "; ".join(
-        f"{row['name']} ({row['claim']}) has {row['left']:.4g} against {row['right']:.4g}"
-        for row in rows
+        f"{row.name} ({row.claim}) has {row.left:.4g} against {row.right:.4g}" for row in rows
     )
 
 
@@ -37,7 +40,7 @@ def numbers_do_not_close(e: Evidence) -> str | None:
 
 
 def stalls_do_not_close(e: Evidence) -> str | None:
-    rows = [row for row in _failing(e, "breakdown") if row["name"] != _OTHERS_CLAIM]
+    rows = [row for row in _failing(e, "breakdown") if row.name != _OTHERS_CLAIM]
     if not rows:
         return None
     return (
@@ -47,12 +50,12 @@ def stalls_do_not_close(e: Evidence) -> str | None:
 
 
 def other_client(e: Evidence) -> str | None:
-    decoded = (e.details.counters or {}).get("decoded") or {}
-    shared = decoded.get("windows_shared", 0)
-    if not shared:
+    decoded = _decoded(e)
+    if decoded is None or not decoded.windows_shared:
         return None
+    windows = decoded.windows_shared + decoded.windows_used + decoded.windows_reset
     return (
-        f"Another program used the Neural Engine in {shared} of "
-        f"{shared + decoded['windows_used'] + decoded['windows_reset']} windows of the counters: "
+        f"Another program used the Neural Engine in {decoded.windows_shared} of {windows} windows "
+        "of the counters: "
         "end it (photo analysis, dictation, ...) and measure again."
     )
