@@ -1,4 +1,4 @@
-"""Statistics of run times for results; the arithmetic is native (cpp/stats.cpp)."""
+"""Statistics of run times for results; the arithmetic is native (cpp/measure/stats.cpp)."""
 
 from __future__ import annotations
 
