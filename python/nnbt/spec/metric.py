@@ -24,8 +24,8 @@ class Metric:
     """One row of METRICS. `sizes(case)` is the arithmetic of a case, before allocation.
 
     `rate_unit` replaces the unit of the type; `smaller(case, device)` gives `n` and parameters of a
-    short case of the same kind that predicts how long it takes; `chain` says that the output should keep the size of the input;
-    `published_results` that there are published results to set beside it.
+    short case of the same kind that predicts how long it takes; `chain` says that the output should
+    keep the size of the input; `published_results` that there are some to compare with.
     """
 
     name: str
