@@ -98,9 +98,9 @@ def test_the_row_says_that_it_was_timed_twice_and_keeps_both() -> None:
     assert "WIDE_INTERVAL" not in [reason.code for reason in row.reasons]
     (note,) = (note for note in row.notes if note.startswith("timed twice"))
     assert note.startswith("timed twice, this is the second window; the first: The median is known")
-    kept = row.as_dict()["details"]["other_window"]
-    assert kept["which"] == "first"
-    assert len(kept["samples_ns"]) == len(SCATTERED)
+    assert row.other_window is not None
+    assert row.other_window.which == "first"
+    assert len(row.other_window.samples_ns) == len(SCATTERED)
     assert row.first_run_s == pytest.approx(2e-3)
     assert len(row.samples_ns) == len(STEADY)
 
@@ -111,5 +111,5 @@ def test_counted_runs_and_unchecked_ones_are_timed_once(more: dict[str, int]) ->
     (row,) = nnbt.run(
         "bandwidth", "cpu", "float32", [64], cpu_workers=1, measure=measure, **more
     ).results
-    assert "other_window" not in row.details
+    assert row.other_window is None
     assert row.samples_ns[0] == 1_020_000 * 13 // 10
