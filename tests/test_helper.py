@@ -25,8 +25,11 @@ from nnbt.engines.mpsgraph.helper import HelperError
 from nnbt.engines.mpsgraph.remote import RemoteStep
 from nnbt.results.ane_columns import ANE_COLUMNS
 from nnbt.results.columns import shown
-from nnbt.results.result import Result
+from nnbt.results.result import Result, Run
 from nnbt.spec.case import Case
+from nnbt.spec.details import Details
+from nnbt.timing.loop import measure
+from result_schema import document_of, rows_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,8 +37,13 @@ if TYPE_CHECKING:
     from conftest import FakeHelper
 
 SPEC = json.loads(_native.ConvSpec(device="ane", size=8, channels=4, layers=3).to_json())
+<<<<<<< HEAD
 SMALL = ("--sizes", "8", "--channels", "4", "--layers", "3")
 ONE = ("--no-checks", "--device", "ane")
+=======
+ONE = ("--size", "8", "--channels", "4", "--layers", "3", "--device", "ane")
+BIG = ("--channels", "128", "--size", "256", "--layers", "20")
+>>>>>>> tests
 
 
 @pytest.fixture
@@ -45,13 +53,32 @@ def apple(monkeypatch: pytest.MonkeyPatch, fake_helper: FakeHelper) -> FakeHelpe
     return fake_helper
 
 
-def conv(*args: str, tmp_path: Path, code: int = 0) -> list[dict[str, Any]]:
+def conv(
+    *args: str, tmp_path: Path, code: int = 0, checks: bool = False
+) -> list[Result]:
     """The rows of `nnbt conv` on the Neural Engine."""
     path = tmp_path / "conv.json"
+<<<<<<< HEAD
     shape = () if "--sizes" in args else SMALL
     assert cli._run(["conv", *ONE, *shape, "--no-gpu", "--json", str(path), *args]) == code
     rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["results"]
     return rows
+=======
+    unchecked = () if checks else ("--no-checks",)
+    asked = [*ONE, *unchecked, "--no-gpu", "--json", str(path), *args]
+    assert cli._run(["conv", *asked]) == code
+    return rows_of(path)
+
+
+def pmu_of(row: Result) -> Any:
+    """What is kept of the counters, in the words of the helper's protocol."""
+    assert row.details.counters is not None
+    return row.details.counters
+
+
+def sentence_of(row: Result, code: str) -> str:
+    return next(reason.sentence for reason in row.reasons if reason.code == code)
+>>>>>>> tests
 
 
 # --- how the process ends ----------------------------------------------------------------------
@@ -194,7 +221,7 @@ def test_all_but_float16_on_the_gpu_is_risky() -> None:
 
 def test_samples_are_whole(fake_helper: FakeHelper) -> None:
     step = RemoteStep(SPEC, 1e6)
-    samples = remote.measure(step, warmup=3, runs=7, budget_s=2.0, on_progress=print)
+    samples = measure(step, warmup=3, runs=7, budget_s=2.0, on_progress=print)
     (asked,) = fake_helper.requests()
     assert (asked["warmup"], asked["runs"], asked["budget_s"]) == (3, 7, 2.0)
     assert len(samples.samples_ns) == 7
@@ -223,7 +250,7 @@ def test_a_document_that_cannot_be_read_is_an_error(
 
 def test_single_runs_come_out_of_one_process(fake_helper: FakeHelper) -> None:
     step = RemoteStep(SPEC, 1e6, {"save_package": "x"})
-    times = [remote.measure(step, warmup=0, runs=1).samples_ns for _ in range(30)]
+    times = [measure(step, warmup=0, runs=1).samples_ns for _ in range(30)]
     assert len(fake_helper.requests()) == 1
     assert "save_package" not in fake_helper.requests()[0]
     assert all(len(time) == 1 for time in times)
@@ -232,7 +259,7 @@ def test_single_runs_come_out_of_one_process(fake_helper: FakeHelper) -> None:
 
 
 def test_other_steps_are_timed_here() -> None:
-    samples = remote.measure(lambda: None, warmup=0, runs=3)
+    samples = measure(lambda: None, warmup=0, runs=3)
     assert isinstance(samples, _native.Samples)
 
 
@@ -267,10 +294,10 @@ def test_a_dead_process_is_a_row_and_others_go_on(
     status, words, code = ROWS[deed]
     apple.rule(deed, variant="int8")
     rows = conv("--variant", "all", "--iterations", "5", tmp_path=tmp_path, code=code)
-    found = {row["case"]["dtype"]: row["status"] for row in rows}
+    found = {row.case.dtype: row.status for row in rows}
     assert found == {"float16": "OK", "int8": status, "qdq": "OK", "w8a8": "OK"}
-    (dead,) = (row for row in rows if row["status"] == status)
-    assert words in dead["reason"]
+    (dead,) = (row for row in rows if row.status == status)
+    assert words in dead.reason
 
 
 def test_a_helper_that_hangs_is_an_error_row(
@@ -279,13 +306,14 @@ def test_a_helper_that_hangs_is_an_error_row(
     monkeypatch.setattr(remote, "patience_s", lambda *_: 0.5)
     apple.rule("hang")
     (row,) = conv("--variant", "fp16", "--iterations", "5", tmp_path=tmp_path, code=1)
-    assert (row["status"], row["reason"]) == ("ERROR", "The helper took over 0.5 s")
+    assert (row.status, row.reason) == ("ERROR", "The helper took over 0.5 s")
 
 
 def test_an_engine_that_refuses_the_smallest_chain_still_measures(
     apple: FakeHelper, tmp_path: Path
 ) -> None:
     apple.rule({"status": "unsupported", "message": "too small"}, size=8, channels=8, layers=1)
+<<<<<<< HEAD
     path = tmp_path / "row.json"
     args = [*SMALL, "--device", "ane"]
     cli._run(["conv", *args, "--no-gpu", "--variant", "fp16", "--json", str(path)])
@@ -293,6 +321,13 @@ def test_an_engine_that_refuses_the_smallest_chain_still_measures(
     assert row["status"] == "OK"
     assert row["details"]["floor_problem"] == "Too small"
     assert row["details"]["floor_s"] > 0
+=======
+    (row,) = conv("--variant", "fp16", "--no-fail", tmp_path=tmp_path, checks=True)
+    assert row.status == "OK"
+    assert row.launch_overhead is not None
+    assert row.launch_overhead.problem == "Too small"
+    assert row.launch_overhead.floor_s > 0
+>>>>>>> tests
 
 
 @pytest.mark.parametrize("check", [None, {}, {"ok": True}])
@@ -302,6 +337,7 @@ def test_a_result_that_was_not_checked_is_an_error(
     answer = helper.answer
     monkeypatch.setattr(helper, "answer", lambda *a, **k: {**answer(*a, **k), "check": check})
     assert apple.path.is_file()
+<<<<<<< HEAD
     path = tmp_path / "row.json"
     args = [*SMALL, "--device", "ane"]
     code = cli._run(["conv", *args, "--no-gpu", "--variant", "fp16", "--json", str(path)])
@@ -325,6 +361,21 @@ def test_a_slope_is_taken_through_the_helper(apple: FakeHelper, tmp_path: Path) 
     assert row["slope_rate"] > row["rate"]
     assert not {"WORK_NOT_DONE", "HEADLINE_OFF_SLOPE"} & set(row["reasons"])
     assert "UNCHECKED" not in row["reasons"]
+=======
+    (row,) = conv("--variant", "fp16", tmp_path=tmp_path, checks=True, code=1)
+    assert row.status == "ERROR"
+    assert row.reason == "The helper's document has no check of the result."
+
+
+def test_a_slope_is_taken_through_the_helper(apple: FakeHelper, tmp_path: Path) -> None:
+    (row,) = conv("--variant", "fp16", *BIG, tmp_path=tmp_path, checks=True)
+    assert row.status == "OK"
+    assert row.slope is not None
+    assert row.slope_unit == "layer"
+    assert row.slope.doubling == pytest.approx(2.0, abs=0.05)
+    assert row.slope_rate > row.rate
+    assert not any(map(row.has, ("WORK_NOT_DONE", "HEADLINE_OFF_SLOPE", "UNCHECKED")))
+>>>>>>> tests
     layers = [one["layers"] for one in apple.requests() if not one.get("pmu")]
     assert len(layers) == len(set(layers)) + (layers.count(20) - 1) + (layers.count(1) - 1)
     assert {1, 2, 4, 8, 20} <= set(layers)
@@ -332,12 +383,16 @@ def test_a_slope_is_taken_through_the_helper(apple: FakeHelper, tmp_path: Path) 
 
 # --- counters ----------------------------------------------------------------------------------
 
+<<<<<<< HEAD
 STANDARD = ("--channels", "128", "--sizes", "256", "--layers", "20", "--runs", "5")
+=======
+STANDARD = (*BIG, "--iterations", "5")
+>>>>>>> tests
 
 
 def test_counters_join_the_row(apple: FakeHelper, tmp_path: Path) -> None:
     (row,) = conv(*STANDARD, "--variant", "fp16", "--shared-weights", tmp_path=tmp_path)
-    pmu = row["details"]["pmu"]
+    pmu = pmu_of(row)
     decoded = pmu["decoded"]
     assert (pmu["status"], pmu["helper"]) == ("ok", "shipped")
     assert decoded["macs_per_cycle_core"] == pytest.approx(248.2, abs=0.05)
@@ -349,12 +404,19 @@ def test_counters_join_the_row(apple: FakeHelper, tmp_path: Path) -> None:
     assert pmu["registers"][21]["unit"] == "64-byte lines"
     assert len(pmu["windows"]) == 5
     assert pmu["windows"][0]["before"] == [10**9] * double.REGISTERS
+<<<<<<< HEAD
     assert "COUNTERS_INCONSISTENT" not in row["reasons"]
     assert "STALLS_INCONSISTENT" in row["reasons"]
     assert row["verdict"] == "SUSPECT"
     assert set(row["reasons"]) == {"UNCHECKED", "STALLS_INCONSISTENT", "SLOPE_UNKNOWN"}
     power = row["details"]["power"]
     assert power["power_w"] == pytest.approx({"ANE": 4.0, "CPU": 1.5})
+=======
+    assert row.verdict == "SUSPECT"
+    assert {reason.code for reason in row.reasons} == {"UNCHECKED", "STALLS_INCONSISTENT", "SLOPE_UNKNOWN"}
+    assert row.details.power is not None
+    assert row.details.power["power_w"] == pytest.approx({"ANE": 4.0, "CPU": 1.5})
+>>>>>>> tests
     (asked,) = apple.requests(pmu=1)
     assert (asked["enqueue"], asked["device"], asked["layers"]) == (1, "ane", 20)
 
@@ -370,7 +432,7 @@ def test_counters_are_columns(tmp_path: Path, capsys: Any) -> None:
     assert float(cells["ane_clock_ghz"]) == pytest.approx(2.36)
     assert float(cells["ane_wall_ms"]) - float(cells["ane_hw_ms"]) == pytest.approx(0.15)
     assert float(cells["hw_tops"]) == pytest.approx(2 * 16 * 248.2 * 2.36e-3, rel=1e-3)
-    pmu = rows[0]["details"]["pmu"]
+    pmu = pmu_of(rows[0])
     assert float(cells["dma_gb_per_s"]) == pytest.approx(
         pmu["decoded"]["dma_bytes"] / pmu["hw_s"] * 1e-9
     )
@@ -408,7 +470,7 @@ def test_traffic_bounds_are_those_of_the_published_tables(variant: str, weights:
 def test_int8_is_judged_by_its_own_lanes(apple: FakeHelper, tmp_path: Path) -> None:
     rows = conv(*STANDARD, "--variant", "int8", tmp_path=tmp_path)
     assert apple.requests(pmu=1)
-    decoded = rows[0]["details"]["pmu"]["decoded"]
+    decoded = pmu_of(rows[0])["decoded"]
     assert decoded["peak_macs_per_cycle_core"] == 512
     assert decoded["utilisation"] == pytest.approx(248.2 * 1.9 / 512, abs=1e-3)
 
@@ -417,7 +479,7 @@ def test_no_pmu_asks_for_nothing(apple: FakeHelper, tmp_path: Path) -> None:
     (row,) = conv("--variant", "fp16", "--iterations", "5", "--no-pmu", tmp_path=tmp_path)
     assert not apple.requests(pmu=1)
     assert not apple.requests(power=1)
-    assert "pmu" not in row["details"]
+    assert row.details.counters is None
 
 
 LOCKED = [status for status in ane.STATUSES if status != "ok"]
@@ -430,9 +492,9 @@ def test_every_status_is_shown_with_its_sentence(
     locked = {"status": status, "detail": "code 7", "windows": [], "hw_samples_ns": []}
     apple.rule({"pmu": locked}, pmu=1)
     (row,) = conv("--variant", "fp16", "--iterations", "5", tmp_path=tmp_path)
-    assert row["status"] == "OK"
-    assert row["details"]["pmu"]["status"] == status
-    assert row["details"]["pmu"]["hw_s"] is None
+    assert row.status == "OK"
+    assert pmu_of(row)["status"] == status
+    assert pmu_of(row)["hw_s"] is None
     assert f"counters {status}: {ane.STATUSES[status]} (code 7)" in capsys.readouterr().out
 
 
@@ -445,7 +507,7 @@ def test_counters_that_kill_their_helper_leave_the_row(
 ) -> None:
     apple.rule(deed, pmu=1)
     (row,) = conv("--variant", "fp16", "--iterations", "5", tmp_path=tmp_path)
-    assert (row["status"], row["details"]["pmu"]["status"]) == ("OK", status)
+    assert (row.status, pmu_of(row)["status"]) == ("OK", status)
 
 
 @pytest.mark.parametrize(
@@ -464,46 +526,52 @@ def test_windows_that_make_no_sense_are_a_status(
 ) -> None:
     apple.rule({"pmu": {"windows": windows}}, pmu=1)
     (row,) = conv("--variant", "fp16", "--iterations", "5", tmp_path=tmp_path)
-    assert row["status"] == "OK"
-    assert row["details"]["pmu"]["status"] == status
-    assert row["details"]["pmu"]["windows"] == windows  # what came is kept
+    assert row.status == "OK"
+    assert pmu_of(row)["status"] == status
+    assert pmu_of(row)["windows"] == windows  # what came is kept
 
 
 def test_the_decoding_can_only_take_away_from_ok(apple: FakeHelper, tmp_path: Path) -> None:
     still = {"before": [5] * 29, "after": [5] * 29, "evaluations": 10, "wall_ns": 1e6}
     apple.rule({"pmu": {"windows": [still] * 3}}, pmu=1)
     (row,) = conv("--variant", "fp16", "--iterations", "5", tmp_path=tmp_path)
-    assert row["details"]["pmu"]["status"] == "frozen"
-    assert row["details"]["pmu"]["decoded"]["macs_per_cycle_core"] is None
+    assert pmu_of(row)["status"] == "frozen"
+    assert pmu_of(row)["decoded"]["macs_per_cycle_core"] is None
 
 
 def test_an_impossible_clock_makes_the_row_suspect(apple: FakeHelper, tmp_path: Path) -> None:
     (honest,) = conv(*STANDARD, "--variant", "fp16", tmp_path=tmp_path)
-    windows = honest["details"]["pmu"]["windows"]
+    windows = pmu_of(honest)["windows"]
     for window in windows:
         window["hw_ns"] /= 3
     apple.rule({"pmu": {"windows": windows}}, pmu=1)
     (row,) = conv(*STANDARD, "--variant", "fp16", tmp_path=tmp_path)
+<<<<<<< HEAD
     assert row["details"]["pmu"]["status"] == "implausible"
     assert "COUNTERS_INCONSISTENT" in row["reasons"]
     assert "clock_plausible" in row["sentences"]["COUNTERS_INCONSISTENT"]
+=======
+    assert pmu_of(row)["status"] == "implausible"
+    assert "clock_plausible" in sentence_of(row, "COUNTERS_INCONSISTENT")
+>>>>>>> tests
 
 
 def test_another_client_makes_the_row_suspect(apple: FakeHelper, tmp_path: Path) -> None:
     (honest,) = conv(*STANDARD, "--variant", "fp16", tmp_path=tmp_path)
-    windows = honest["details"]["pmu"]["windows"]
+    windows = pmu_of(honest)["windows"]
     windows[2]["after"][10] += windows[2]["after"][10] - windows[2]["before"][10]
     apple.rule({"pmu": {"windows": windows}}, pmu=1)
     (row,) = conv(*STANDARD, "--variant", "fp16", tmp_path=tmp_path)
-    assert "1 of 5 windows" in row["sentences"]["OTHER_ANE_CLIENT"]
+    assert "1 of 5 windows" in sentence_of(row, "OTHER_ANE_CLIENT")
 
 
 @pytest.mark.parametrize("state", ["absent", "denied", "frozen_zero"])
 def test_without_energy_there_are_no_joules(apple: FakeHelper, tmp_path: Path, state: str) -> None:
     apple.rule({"power": {"ioreport": state, "energy_j": None}}, power=1)
     (row,) = conv("--variant", "fp16", "--iterations", "5", tmp_path=tmp_path)
-    assert row["details"]["power"]["ioreport"] == state
-    assert "power_w" not in row["details"]["power"]
+    assert row.details.power is not None
+    assert row.details.power["ioreport"] == state
+    assert "power_w" not in row.details.power
 
 
 KEYS = ("status", "windows", "wall_samples_ns", "hw_samples_ns", "labels", "cores", "architecture",
@@ -537,8 +605,9 @@ def test_no_document_makes_a_row_fail(seed: int) -> None:
             assert found[key] is changes[key]  # what came is kept
         power = counters.energy_of({"ioreport": "ok", **changes}, 1e-3)
         assert power.get("energy_j") is changes.get("energy_j")
-        details = {"pmu": found, "power": power}
+        details = Details(counters=found, power=power)
         row = Result(Case("conv", "ane", "mpsgraph", "float16", 8), details=details)
+        document_of(Run({}, [], "", [row]))
         for column in ANE_COLUMNS:
             shown(column, column.value(row))
 
@@ -552,7 +621,7 @@ def test_verbose_pmu_prints_every_register(tmp_path: Path, capsys: Any) -> None:
     out = capsys.readouterr().out
     assert "registers of ane float16 n=256 C=128 K=3: change over one evaluation" in out
     assert "5 windows used; order of registers: dma21" in out
-    for register in row["details"]["pmu"]["registers"]:
+    for register in pmu_of(row)["registers"]:
         (line,) = (one for one in out.splitlines() if f"[{register['index']}]" in one[:8])
         assert register["label"] in line
         assert f"{register['per_evaluation']:,}" in line
