@@ -35,10 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fake_measure import FakeMeasure
-<<<<<<< HEAD
-=======
     from nnbt.engines.mlx.bench import Graph
->>>>>>> tests
     from nnbt.spec.cell import Request
     from nnbt.spec.workload import SamplesLike, Workload
 
@@ -105,15 +102,10 @@ def equal_products_merged_by_compile(
     evaluation that the scripted floor is, even where its BLAS is fast."""
 
     def builder(request: Request) -> Workload:
-<<<<<<< HEAD
-        bench = bench_of(patch, request)
-        mx, honest = bench.mx, FLOPS(request)
-=======
         bench = Bench.of(request)
         bench.prepare(1)
         mx = bench.mx
         honest = FLOPS(request)
->>>>>>> tests
         a, b = bench.input(0).blocks[0], bench.data.matrix(bench.n, bench.n)
 
         def step(k: int) -> Callable[[], None]:
@@ -290,12 +282,7 @@ def every_second_multiply_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
 
 @fault("WRONG_ANSWER", metric="flops_graph")
 def half_of_the_chain_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
-<<<<<<< HEAD
-    def builder(request: Request) -> Workload:
-        bench, honest = bench_of(patch, request), FLOPS_GRAPH(request)
-=======
     step = Bench.step
->>>>>>> tests
 
     def half(bench: Bench, graph: Graph, k: int, **more: Any) -> Callable[[], None]:
         run = step(bench, graph, k // 2, **more)
@@ -466,18 +453,9 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only MLX's Linux all
 @fault("PAGE_FAULTS", LINUX)
 def an_allocator_that_gives_memory_back(patch: pytest.MonkeyPatch, _: object) -> dict[str, Any]:
     """Real: outputs of 36 MiB, and MLX may keep none of their memory between runs."""
-<<<<<<< HEAD
-
-    def builder(request: Request) -> Workload:
-        mlx.core().set_cache_limit(0)
-        return BANDWIDTH(request)
-
-    patch.setattr(mlx_bandwidth, "bandwidth", builder)
-=======
     mx = mlx.core()
     limit = mx.set_cache_limit
     patch.setattr(mx, "set_cache_limit", lambda _: limit(0))
->>>>>>> tests
     return {"measure": _native.measure, "sizes": [3072], "runs": 5, "checks": False}
 
 
@@ -604,12 +582,7 @@ SIDE = SideRates(1e9, 5e8, 2.0, 10)
 
 @fault("LITTLE_OVERLAP")
 def sides_that_were_rarely_busy_together(patch: pytest.MonkeyPatch, _: object) -> None:
-<<<<<<< HEAD
-    side = SideRates(1e9, 1e9, None, 1)
-    with_details(patch, shared_window=SharedWindow(0.5, side, side))
-=======
     with_details(patch, shared_window=SharedWindow(0.5, SIDE, SIDE))
->>>>>>> tests
 
 
 @fault("NOT_ON_ANE")

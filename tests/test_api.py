@@ -15,13 +15,9 @@ import pytest
 import nnbt
 from fake_measure import FakeMeasure
 from nnbt.engines.mlx import flops as mlx_flops
-<<<<<<< HEAD
-from nnbt.pipeline.case import Listener
-from nnbt.spec.options import OPTIONS
-=======
 from nnbt.pipeline.listener import Listener
+from nnbt.spec.options import OPTIONS
 from result_schema import document_of
->>>>>>> tests
 
 if TYPE_CHECKING:
     from nnbt.pipeline.plan import Plan

@@ -35,7 +35,6 @@ from nnbt.ladder.rungs import RUNGS, best_of
 from nnbt.machine import mlx as _mlx
 from nnbt.machine.chains import CLOCK_CHAIN
 from nnbt.peaks import stored as measured
-from nnbt.machine.shared_cores import CLOCK_CHAIN
 from nnbt.peaks.stored import Ceilings, Measured
 from nnbt.pipeline import session as runner
 from nnbt.pipeline.matrix import cell_of, cells
@@ -116,9 +115,7 @@ def test_op_keeps_its_kernel_only() -> None:
 
 
 def test_an_op_of_another_engine_is_refused_with_that_engine() -> None:
-    with pytest.raises(
-        nnbt.Unsupported, match="copy add, or --engine native or kernel"
-    ):
+    with pytest.raises(nnbt.Unsupported, match="copy add, or --engine native or kernel"):
         plan(engines=("mlx",), op="triad")
 
 
@@ -186,11 +183,7 @@ def test_arrays_below_four_times_the_last_cache_say_so(
 
 
 def test_ladder_sizes_are_for_caches_only() -> None:
-<<<<<<< HEAD
-    with pytest.raises(nnbt.Unsupported, match="--sizes, or --metric bandwidth --engine nat"):
-=======
     with pytest.raises(nnbt.Unsupported, match="--sizes, or --metric bandwidth --engine native"):
->>>>>>> tests
         plan(engines=("mlx",), ladder_sizes=True)
     with pytest.raises(nnbt.Unsupported, match="--sizes and --ladder-sizes"):
         plan(engines=("native",), ladder_sizes=True, sizes=(N,))
@@ -512,9 +505,7 @@ def test_the_share_of_the_peak_is_that_of_the_whole_run(small_gpu: Any) -> None:
 
 
 @pytest.mark.parametrize(("cycles", "ns"), [(1785 * 10**6, 10**7), (1785 * 10, 10**7)])
-def test_a_clock_that_can_not_be_right_makes_no_peak(
-    small_gpu: Any, cycles: int, ns: int
-) -> None:
+def test_a_clock_that_can_not_be_right_makes_no_peak(small_gpu: Any, cycles: int, ns: int) -> None:
     """A hundred times too fast or too slow."""
     small_gpu(stamps=lambda *_: np.array([[5, 10, 5 + cycles, 10 + ns]], np.uint64))
     after = after_a_run("bfloat16", "wgmma")

@@ -237,15 +237,9 @@ def test_a_refusal_names_where_it_would_run() -> None:
 def test_a_gpu_that_is_not_there_is_refused_in_one_sentence(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-<<<<<<< HEAD
-    absent = replace(DEVICES[device], missing=lambda: Refusal("No GPU here", "use --device cpu"))
-    monkeypatch.setitem(DEVICES, device, absent)
-    with pytest.raises(nnbt.Unsupported, match=r"No GPU here: use --device cpu\."):
-=======
     absent = replace(DEVICES[device], missing=lambda: Refusal("No GPU here"))
     monkeypatch.setitem(DEVICES, device, absent)
     with pytest.raises(nnbt.Unsupported, match=re.escape("No GPU here.")):
->>>>>>> tests
         run("bandwidth", "mlx", device, "float32")
 
 
