@@ -346,9 +346,9 @@ def test_what_a_row_asks_for_counters_is_a_request_that_the_helper_takes():
 
     case = Case("conv", "ane", "mpsgraph", "float16", 6, params)
     found = counters.read(case, spec)
-    assert found["status"] in ("ok", "implausible")
-    assert found["check"]["ok"]
-    assert len(found["registers"]) == 29
+    assert found.status in ("ok", "implausible")
+    assert found.raw["check"]["ok"]
+    assert len(found.decoded.registers) == 29
 
 
 def test_completions_that_never_come_end_after_a_minute():
