@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from conftest import FakeHelper
 
 SPEC = json.loads(_native.ConvSpec(device="ane", size=8, channels=4, layers=3).to_json())
-SMALL = ("--size", "8", "--channels", "4", "--layers", "3")
-STANDARD = ("--size", "256", "--channels", "128", "--layers", "20")
-QUICK = ("--iterations", "5", "--no-checks")
+SMALL = ("--sizes", "8", "--channels", "4", "--layers", "3")
+STANDARD = ("--sizes", "256", "--channels", "128", "--layers", "20")
+QUICK = ("--runs", "5", "--no-checks")
 CASE = Case("conv", "ane", "mpsgraph", "float16", 8)
 
 

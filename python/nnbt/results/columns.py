@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nnbt.results.ane_columns import ANE_COLUMNS
 from nnbt.results.column import Column, Value
 from nnbt.spec.threads import KNEE_SHARE, THREADS
+from nnbt.timing.statistics import relative_half_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,9 +59,8 @@ def _interval(index: int) -> Callable[[Result], Value]:
 
 def half_width(row: Result) -> Value:
     """Half of the 95 % interval of the median, in percent of the median."""
-    if row.interval_s is None or not row.median_s:
-        return None
-    return (row.interval_s[1] - row.interval_s[0]) / 2 / row.median_s * 100
+    width = relative_half_width(row.interval_s, row.median_s)
+    return None if width is None else width * 100
 
 
 def _param(name: str) -> Callable[[Result], Value]:

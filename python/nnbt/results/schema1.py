@@ -60,7 +60,6 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     for old, name in (
         ("answer", "answer"),
         ("gpu_state", "gpu_state"),
-        ("other_window", "other_window"),
         ("cost", "check_cost"),
         ("ceiling", "ceiling"),
         ("measured_ceiling", "measured_ceiling"),
@@ -69,6 +68,8 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     ):
         if old in details:
             new[name] = details[old]
+    if "other_window" in details:  # what was noisy stood there as a sentence
+        new["other_window"] = {**details["other_window"], "scatter": None}
     if "reference" in details:
         new["published"] = {**details["reference"], "note": ""}
     new["details"] = _details(details)

@@ -1,6 +1,6 @@
-"""Checks of values: what went in, and whether the right thing came out.
+"""Checks of values: what went in, and whether the right result came out.
 
-Each function returns the sentence if its check does not pass, else None.
+Each function returns the sentence if its check fails, else None.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from nnbt.verdict.evidence import LEAST_BITS, effective_bits, expected_bits
+from nnbt.spec.precision import BITS_MARGIN, LEAST_BITS, effective_bits, expected_bits
 
 if TYPE_CHECKING:
     from nnbt.spec.workload import DataShare
@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 
 ZERO_SHARE = 0.5
 ZERO_SIGMAS = 4
-"""Standard deviations of the share of heads among so many coins: a sample has 64 rows at most."""
+"""Standard errors of the share of zeros in a sample, of which 64 rows at most are drawn."""
 DENORMAL_SHARE = 0.01
 LEAST_EXACT = 0.5
 RMS_FACTOR = 100.0
 WORST_FACTOR = 50.0
-BITS_MARGIN = 2.5
 
 
 def _shares(e: Evidence) -> list[tuple[str, DataShare]]:
@@ -40,19 +39,19 @@ def wrong_answer(e: Evidence) -> str | None:
     typical = answer.typical or 0.0
     parts = (answer.error, typical, answer.worst or 0.0)
     if not all(math.isfinite(part) and part >= 0 for part in parts):
-        return f"The output differs from the reference without bound ({answer.compared})."
+        return f"The error of the output is not a finite number ({answer.compared})."
     bits = effective_bits(answer.error) or 0.0
     least = LEAST_BITS.get(e.mantissa or 24, 8.5)
     if bits < least:
         return (
-            f"Only {bits:.1f} bits of the output are right, fewer than {least:g} "
+            f"Only {bits:.1f} bits of the output are correct, fewer than {least:g} "
             f"({answer.compared})."
         )
     rounding = 16 * 2.0 ** -expected_bits(e.mantissa or 24, e.inner)
     if answer.worst is not None and answer.worst > max(WORST_FACTOR * typical, rounding):
         return (
-            f"One element of the output is off by {answer.worst:.2g} of their RMS where "
-            f"{typical:.2g} is usual ({answer.compared})."
+            f"One element of the output is off by {answer.worst:.2g} of the RMS, where "
+            f"{typical:.2g} is typical ({answer.compared})."
         )
     return f"The output is wrong ({answer.problem})." if answer.problem else None
 
@@ -60,9 +59,9 @@ def wrong_answer(e: Evidence) -> str | None:
 def unchecked(e: Evidence) -> str | None:
     answer = e.answer
     if answer is None:
-        return "The answer was not checked (--no-checks): nothing shows that this work was done."
+        return "The output was not checked (--no-checks): nothing shows that the work was done."
     if answer.error is None and answer.exact is None and answer.problem is None:
-        return f"The answer was not compared with anything ({answer.compared})."
+        return f"The output was not compared with a reference ({answer.compared})."
     return None
 
 
@@ -74,8 +73,8 @@ def reduced_precision(e: Evidence) -> str | None:
     if bits >= expected - BITS_MARGIN:
         return None
     return (
-        f"{bits:.1f} bits are right where {e.case.dtype} keeps about {expected:.1f}: it was "
-        "computed in a narrower type."
+        f"{bits:.1f} bits of the output are correct, where {e.case.dtype} should keep about "
+        f"{expected:.1f}: it was computed in a narrower type."
     )
 
 
@@ -83,8 +82,8 @@ def non_finite(e: Evidence) -> str | None:
     for name, share in _shares(e):
         if not (share.all_finite and math.isfinite(0.0 if share.rms is None else share.rms)):
             return (
-                f"The {name} holds NaN or infinity ({share.finite:.0%} of a sample is finite): "
-                "such values take less power, so clocks and rates are higher than for real data."
+                f"The {name} contains NaN or infinity ({share.finite:.0%} of a sample is finite), "
+                "which takes less power: clocks and rates are higher than on real data."
             )
     return None
 
@@ -93,9 +92,9 @@ def degenerate_data(e: Evidence) -> str | None:
     for name, share in _shares(e):
         limit = ZERO_SHARE if e.case.dtype != "bool" else 0.9
         if share.zero > limit + ZERO_SIGMAS * 0.5 / math.sqrt(min(64, e.case.n) * e.case.n):
-            return f"{share.zero:.0%} of the {name} is zero: hardware may skip or save on it."
+            return f"{share.zero:.0%} of the {name} is zero, which hardware may skip."
         if share.denormal > DENORMAL_SHARE:
-            return f"{share.denormal:.0%} of the {name} is denormal: many units slow down on it."
+            return f"{share.denormal:.0%} of the {name} is denormal, which is slow on many units."
     return None
 
 
@@ -103,8 +102,8 @@ def mostly_padding(e: Evidence) -> str | None:
     if e.exact_share >= LEAST_EXACT:
         return None
     return (
-        f"{1 - e.exact_share:.0%} of the counted products multiply padding, which hardware may "
-        "leave out: compare exact GOPS instead, or take a larger --size or a smaller --kernel."
+        f"{1 - e.exact_share:.0%} of the counted products are with padding, which hardware may "
+        "skip: compare exact GOPS, or use a larger image or a smaller kernel."
     )
 
 
@@ -112,8 +111,8 @@ def non_random_data(e: Evidence) -> str | None:
     if e.random_data:
         return None
     return (
-        f"The data is {e.case.params.get('data')}, not random: power, clocks and skipping of "
-        "zeros differ from real work."
+        f"The data is {e.case.params.get('data')}, not random: power and clocks differ from those "
+        "of real work, and zeros may be skipped."
     )
 
 
@@ -128,4 +127,10 @@ def chain_changes_size(e: Evidence) -> str | None:
     ratio = after.rms / before.rms
     if 1 / RMS_FACTOR <= ratio <= RMS_FACTOR:
         return None
-    return f"The chain changed the RMS of its values {ratio:.2g} times: it does not keep its size."
+    return f"The RMS of the output is {ratio:.2g} times that of the input of the chain."
+
+
+def alias(e: Evidence) -> str | None:
+    if e.answer is None or e.answer.distinct is not False:
+        return None
+    return "The output shares the buffer of the input: nothing was copied."
