@@ -23,10 +23,10 @@ TESTS = Path(__file__).parents[1]
 sys.path.insert(0, str(TESTS))
 
 from fake_measure import FLOOR, STEADY, FakeSamples  # noqa: E402
-from nnbt.cli import main as cli
-from nnbt.engines.mpsgraph import counters, helper
-from nnbt.machine import mlx as _mlx
-from nnbt.peaks import stored as measured
+from nnbt.cli import main as cli  # noqa: E402
+from nnbt.engines.mpsgraph import counters, helper  # noqa: E402
+from nnbt.machine import mlx as _mlx  # noqa: E402
+from nnbt.peaks import stored as measured  # noqa: E402
 from nnbt.pipeline import session as runner  # noqa: E402
 from result_schema import validate  # noqa: E402
 
