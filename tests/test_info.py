@@ -32,7 +32,7 @@ NAMES = {
 
 def test_the_overview_names_machine_libraries_and_devices() -> None:
     text = info.overview()
-    for word in ("processor", "memory", "mlx", "clock", *DEVICES):
+    for word in ("CPU", "memory", "mlx", "clock", *DEVICES):
         assert re.search(rf"^  {word}\b|^{word}\b", text, re.MULTILINE), word
 
 
