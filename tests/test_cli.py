@@ -23,9 +23,9 @@ from nnbt.pipeline.session import execute
 from result_schema import validate
 
 if TYPE_CHECKING:
-    from nnbt.pipeline.case import Listener
-    from nnbt.pipeline.plan import Options
+    from nnbt.pipeline.listener import Listener
     from nnbt.results.result import Run
+    from nnbt.spec.options import Options
 
 # What cannot be done, and what the sentence has to name.
 REFUSALS = [

@@ -38,7 +38,7 @@ def test_the_overview_names_machine_libraries_and_devices() -> None:
 
 def test_a_device_that_is_missing_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     refusal = Refusal("No GPU at all", "use --device cpu")
-    gone = dataclasses.replace(DEVICES["gpu"], missing=lambda: refusal)  # type: ignore[arg-type]
+    gone = dataclasses.replace(DEVICES["gpu"], missing=lambda: refusal)
     monkeypatch.setitem(DEVICES, "gpu", gone)
     text = info.overview()
     assert "No GPU at all." in text

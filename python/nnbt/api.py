@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from nnbt.pipeline.case import Listener
+    from nnbt.pipeline.listener import Listener
     from nnbt.spec.workload import Measure
 
 __all__ = [

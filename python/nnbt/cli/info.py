@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nnbt import _native
 from nnbt.machine import mlx as _mlx
-from nnbt.machine.devices import DEVICES, Device, gpu_remedy
+from nnbt.machine.devices import DEVICES, Device
 from nnbt.machine.facts import machine
 from nnbt.spec.errors import Refusal, Unsupported
 
@@ -94,13 +94,14 @@ def _state(device: Device) -> str:
     missing = device.missing()
     if missing is None:
         return f"ready: {device.explain}"
-    problem = missing.problem if isinstance(missing, Refusal) else missing.rstrip(".")
-    remedy = gpu_remedy() if device.name != "ane" else None
-    return f"{problem}. {f'To change that: {remedy}' if remedy else 'Nothing to install.'}"
+    if device.needs:
+        return f"needs device {device.needs}"
+    remedy = device.remedy()
+    return f"{missing.problem}. {f'To change that: {remedy}' if remedy else 'Nothing to install.'}"
 
 
 def _formulas() -> str:
-    from nnbt.pipeline.matrix import METRICS
+    from nnbt.spec.metric import METRICS
 
     parts = []
     for metric in METRICS.values():
@@ -144,14 +145,15 @@ def _dtypes() -> str:
 
 
 def _devices() -> str:
-    from nnbt.pipeline.matrix import METRICS
+    from nnbt.pipeline.matrix import engines_of
+    from nnbt.spec.metric import METRICS
 
     rows = []
     for name, device in DEVICES.items():
         metrics = [
-            f"{metric.name} ({engine})"
-            for metric in METRICS.values()
-            for engine, cells in metric.cells.items()
+            f"{metric} ({engine})"
+            for metric in METRICS
+            for engine, cells in engines_of(metric).items()
             if any(name in cell.devices for cell in cells)
         ]
         rows.append((name, f"{device.explain}; measures {', '.join(metrics)}"))
@@ -159,9 +161,9 @@ def _devices() -> str:
 
 
 def _engines() -> str:
-    from nnbt.pipeline.matrix import ENGINE_WORDS
+    from nnbt.pipeline.matrix import ENGINES
 
-    return _lines(ENGINE_WORDS.items())
+    return _lines((name, engine.explain) for name, engine in ENGINES.items())
 
 
 def _ladder() -> str:

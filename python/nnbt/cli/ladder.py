@@ -10,6 +10,7 @@ import click
 from nnbt.cli.run import Files
 from nnbt.ladder.run import climb
 from nnbt.pipeline.session import now
+from nnbt.results.files import json_text
 from nnbt.results.result import Run
 from nnbt.terminal.ladder import ladder_csv, ladder_text
 from nnbt.terminal.progress import Console
@@ -44,7 +45,7 @@ def climb_and_print(options: Options, given: Mapping[str, Any]) -> Run:
         given,
         {
             "csv": lambda _: ladder_csv(found[0]) if found else None,
-            "json": lambda run: run.to_json({"ladder": found[0].as_dict()} if found else None),
+            "json": lambda run: json_text(run, found[0].as_dict() if found else None),
         },
     )
     console = Climbing(options)

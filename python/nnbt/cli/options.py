@@ -83,7 +83,7 @@ class Commands(click.Group, Command):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The subcommand. Raises Refusal for the name of a metric."""
-        from nnbt.pipeline.matrix import METRICS
+        from nnbt.spec.metric import METRICS
 
         if args[0] in METRICS and args[0] not in self.commands:
             raise Refusal(f"{args[0]} is a metric", f"use nnbt {spelled('metric', args[0])}")

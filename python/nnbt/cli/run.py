@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nnbt.machine.files import check_writable, is_stream, own_stream, write_atomically
 from nnbt.pipeline.session import execute
 from nnbt.results.columns import csv_text
-from nnbt.results.result import Run, check_writable, is_stream, own_stream, write_beside
+from nnbt.results.files import json_text
+from nnbt.results.result import Run
 from nnbt.spec.errors import Refusal, Unsupported
 from nnbt.spec.options import spelled
 from nnbt.terminal.progress import Console
@@ -56,7 +58,7 @@ class Files:
                 continue
             self._problems.pop(path, None)
             try:
-                write_beside(path, content)
+                write_atomically(path, content)
             except OSError as error:
                 if own_stream(path) is not None:
                     raise
@@ -95,7 +97,7 @@ class Writing(Console):
 
 def measure_and_print(options: Options, given: Mapping[str, Any]) -> Run:
     """All results of an ordinary run; Ctrl-C keeps what is finished."""
-    files = Files(given, {"csv": lambda run: csv_text(run.results), "json": Run.to_json})
+    files = Files(given, {"csv": lambda run: csv_text(run.results), "json": json_text})
     console = Writing(options, files)
     try:
         run = execute(options, listener=console, argv=sys.argv[1:])

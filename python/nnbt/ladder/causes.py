@@ -137,11 +137,11 @@ CAUSES: tuple[Cause, ...] = (
         loss_tests.narrow_kernels,
     ),
     Cause(
-        "NOISY_NEIGHBOUR",
+        "BACKGROUND_LOAD",
         ("native", "library", *_MLX),
         "other work on the same processors",
         "repeat when the machine is idle",
-        lambda f: f.reason("NOISY_NEIGHBOUR") or None,
+        lambda f: f.reason("BACKGROUND_LOAD") or None,
     ),
     Cause(
         "ONE_BY_ONE",
@@ -167,7 +167,7 @@ def explain_losses(
     blas: str,
     usable_cpus: int,
     cores: int,
-    tensor_float: bool,
+    tensor_float: bool | None,
     shared: SharedCores | None = None,
 ) -> tuple[Loss, ...]:
     """One Loss for each large loss, and for each cause that is tested always."""

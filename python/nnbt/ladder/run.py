@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -21,21 +22,23 @@ from nnbt.ladder.tests import LARGE_LOSS, loaded_blas
 from nnbt.machine import mlx as _mlx
 from nnbt.machine.devices import DEVICES, default_device
 from nnbt.machine.facts import machine
+from nnbt.machine.mlx_runtime import product_precision, set_tf32
 from nnbt.machine.shared_cores import find_shared_cores
 from nnbt.peaks.chips import chip
 from nnbt.peaks.published import PEAK_TYPE
-from nnbt.pipeline.matrix import METRICS
+from nnbt.pipeline.matrix import engines_of
 from nnbt.pipeline.plan import check_options
 from nnbt.pipeline.session import execute, now
 from nnbt.results.result import Run
-from nnbt.results.sweep import THREADS
+from nnbt.spec.precision import tf32_enabled, unit_dtype
+from nnbt.spec.threads import THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nnbt.machine.shared_cores import SharedCores
-    from nnbt.pipeline.case import Listener
-    from nnbt.pipeline.plan import Options
+    from nnbt.pipeline.listener import Listener
+    from nnbt.spec.options import Options
     from nnbt.spec.workload import Measure
 
 _PRODUCTS = {"float32": "cblas_sgemm", "float64": "cblas_dgemm", "complex64": "cblas_cgemm"}
@@ -61,15 +64,15 @@ def climb(
     device = _checked(options, library)
     metric, (token,) = options.metrics[0], check_options(options)
     options = replace(options, dtypes=(token,))
-    tensor_float = _tensor_float(options, device)
+    precision, tensor_float = _float32_precision(options, device)
     whole = Run(machine().as_dict(), list(argv), now())
     runs: dict[str, Run] = {}
     rungs: dict[str, Rung] = {}
     for key, kind in RUNGS.items():
-        asked = ladder.rung_options(options, device, kind, tensor_float=tensor_float)
+        asked = ladder.rung_options(options, device, kind, tensor_float=tensor_float is True)
         if asked is None:
             continue
-        if asked.engines[0] not in METRICS[metric].cells:
+        if asked.engines[0] not in engines_of(metric):
             rungs[key] = Rung(kind, reason=kind.without)
             continue
         try:
@@ -81,7 +84,7 @@ def climb(
         whole.results += run.results
         rungs[key] = ladder.best_of(kind, run)
     gpu_peak = partial(_gpu_peak, device_name=str(whole.machine.get("device_name", "")))
-    above = "tfloat32" if tensor_float and token == "float32" else token
+    above = (unit_dtype(token, precision) or token) if token == "float32" else token
     rungs["published"] = ladder.published(metric, device, above, whole.machine)
     rungs["clock"] = ladder.clock_derived(
         metric, above, runs.get("native"), rungs["native"].row, gpu_peak
@@ -113,7 +116,7 @@ def _checked(options: Options, library: str | None) -> str:
         raise Unsupported(f"There is no ladder of device {device}: type --device cpu or gpu.")
     missing = DEVICES[device].missing()
     if missing is not None:
-        raise Unsupported(missing)
+        raise missing
     if library is not None:
         _check_library(options, device, library)
     return device
@@ -191,12 +194,25 @@ def _said_of(library: str, symbol: str) -> str:
     return said.partition("\n")[0]
 
 
-def _tensor_float(options: Options, device: str) -> bool:
-    """Whether MLX multiplies float32 as TF32 here."""
-    if device != "gpu" or sys.platform == "darwin":
-        return False
-    default = os.environ.get("MLX_ENABLE_TF32", "1") != "0"
-    return {"on": True, "off": False}.get(options.tf32, default)
+def _float32_precision(options: Options, device: str) -> tuple[str, bool | None]:
+    """(how MLX multiplies float32 here, whether it uses the TF32 units of an NVIDIA GPU).
+
+    The latter is None without such units: the upper rungs of an Apple GPU are of float32 always.
+    """
+    if device != "gpu":
+        return "full", None
+    with contextlib.suppress(Unsupported):  # each rung says so
+        set_tf32(options.tf32)  # before MLX is loaded
+    try:
+        mx = _mlx.core()
+    except Unsupported:
+        return "unknown", None
+    used, most = (
+        product_precision(mx, "float32", device, tf32=enabled)
+        for enabled in (tf32_enabled(options.tf32), True)
+    )
+    has_units = most == "TF32" and _mlx.backend() == "cuda"
+    return used, used == "TF32" if has_units else None
 
 
 def _shared_cores(found: Ladder, measure: Measure) -> SharedCores | None:
@@ -220,9 +236,9 @@ def _gpu_peak(token: str, clock_hz: float, device_name: str) -> float | None:
     peak = capability and gpu_kernels.clock_peak(token, capability, clock_hz)
     if peak:
         return peak
-    known = chip(device_name)
-    figure = known and known.ceiling(PEAK_TYPE.get(token, token), clock_hz=clock_hz)
-    return figure.value if figure else None
+    known, computed = chip(device_name), unit_dtype(token, "") or token
+    figure = known and known.ceiling(PEAK_TYPE.get(computed, computed), clock_hz)
+    return figure or None
 
 
 def preloaded(kind: Kind, options: Options, library: str) -> Rung:

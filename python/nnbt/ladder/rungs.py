@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nnbt.peaks import published as ceilings
-from nnbt.peaks.stored import ceiling_rate, described
-from nnbt.results.result import Result, Run
+from nnbt.results.ceiling import ceiling_rate, described
 from nnbt.spec.case import Case
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from nnbt._native import Unsupported
-    from nnbt.pipeline.plan import Options
+    from nnbt.results.result import Result, Run
+    from nnbt.spec.options import Options
 
 METRICS_WITH_LADDER = ("flops", "bandwidth")
 ENGINES = {"cpu": "native", "gpu": "kernel"}
@@ -112,12 +112,12 @@ def gpu_clock(row: Result | None) -> GpuClock | None:
 
     NVML's is the higher one under load: 9 % on an H200's tensor cores. None where neither is told.
     """
-    details = row.details if row is not None else {}
-    told = (
-        (details.get("chip_clock_mhz"), "its own counter"),
-        (details.get("gpu_state", {}).get("sm_clock_mhz"), "NVML"),
-    )
-    return next((GpuClock(mhz * 1e6, by) for mhz, by in told if mhz), None)
+    if row is None:
+        return None
+    if row.details.chip_clock_hz:
+        return GpuClock(row.details.chip_clock_hz, "its own counter")
+    mhz = row.gpu_state.sm_clock_mhz if row.gpu_state is not None else None
+    return GpuClock(mhz * 1e6, "NVML") if mhz else None
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def described_row(row: Result) -> str:
         return row.notes[0] if row.notes else case.engine
     what = described(row) if case.engine in ENGINES.values() else f"{case.dtype} n = {case.n}"
     if any(reason.code == "CACHE_RESIDENT" for reason in row.reasons):
-        level = str(row.details.get("fits_in", "memory"))
+        level = row.details.fits_in or "memory"
         what += f", in {level}" if level != "memory" else ", partly in the last cache"
     return f"{what} ({row.precision})" if row.precision else what
 
@@ -269,10 +269,10 @@ def clock_derived(
     if metric == "bandwidth":
         return Rung(kind, reason="Memory has no operations a cycle: its peak is the published one.")
     rows = [best] if best is not None and best.case.device == "gpu" else _rows(native)
-    peaks = [row.details["clock_peak"] for row in rows if "clock_peak" in row.details]
+    peaks = [row.details.clock_peak for row in rows if row.details.clock_peak is not None]
     if peaks:
-        peak = max(peaks, key=lambda peak: float(peak["rate"]))
-        return Rung(kind, peak["rate"], "", peak["source"])
+        peak = max(peaks, key=lambda peak: peak.rate)
+        return Rung(kind, peak.rate, "", peak.source)
     clock = gpu_clock(best)
     if clock is not None:
         rate = gpu_peak(token, clock.hz)

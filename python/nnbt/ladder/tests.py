@@ -38,8 +38,8 @@ class Facts:
     """What a cause is tested against: the loss, and the machine as it was meanwhile.
 
     `blas` is the file of the BLAS that MLX is linked to (empty: none seen); `tensor_float`
-    whether MLX's float32 products on this GPU are TF32; `shared` the processors that share cores
-    without the system showing it (None: no evidence of that).
+    whether MLX's float32 products on this GPU are TF32 (None: it has no such units); `shared` the
+    processors that share cores without the system showing it (None: no evidence of that).
     """
 
     ladder: Ladder
@@ -48,7 +48,7 @@ class Facts:
     blas: str
     usable_cpus: int
     cores: int
-    tensor_float: bool
+    tensor_float: bool | None
     shared: SharedCores | None = None
 
     def reason(self, code: str) -> str:
@@ -97,7 +97,7 @@ def stand_in(f: Facts) -> str | None:
 
 
 def tf32_off(f: Facts) -> str | None:
-    if f.tensor_float or f.ladder.device != "gpu" or f.ladder.metric != "flops":
+    if f.tensor_float is not False or f.ladder.device != "gpu" or f.ladder.metric != "flops":
         return None
     if f.ladder.dtype != "float32" or "NVIDIA" not in str(f.above.by + f.rung.by):
         return None
@@ -107,10 +107,10 @@ def tf32_off(f: Facts) -> str | None:
 def launch_bound(f: Facts) -> str | None:
     row = f.rung.row
     if row is None or row.overhead_us is None or not row.median_s:
-        return f.reason("LATENCY_BOUND") or None
+        return f.reason("LAUNCH_BOUND") or None
     share = row.overhead_us * 1e-6 / row.median_s
     if share < LAUNCH_SHARE:
-        return f.reason("LATENCY_BOUND") or None
+        return f.reason("LAUNCH_BOUND") or None
     return (
         f"{row.overhead_us:,.0f} of {row.median_s * 1e6:,.0f} us are the constant cost of an "
         f"evaluation at n = {row.case.n}."
@@ -138,8 +138,7 @@ def one_thread(f: Facts) -> str | None:
 
 
 def older_instructions(f: Facts) -> str | None:
-    sentence = f.rung.row.details.get("no_ceiling") if f.rung.row is not None else None
-    return str(sentence) if sentence else None
+    return (f.rung.row.details.not_a_ceiling if f.rung.row is not None else "") or None
 
 
 def hidden_smt(f: Facts) -> str | None:
@@ -183,8 +182,8 @@ def write_allocate(f: Facts) -> str | None:
 
 def throttled(f: Facts) -> str | None:
     row = f.rung.row or f.ladder.row("native")
-    state = row.details.get("gpu_state", {}) if row is not None else {}
-    reasons = [why for why in state.get("throttle_reasons") or () if why not in _HARMLESS]
+    state = row.gpu_state if row is not None else None
+    reasons = [why for why in (state and state.throttle_reasons) or () if why not in _HARMLESS]
     if not reasons:
         return None
     return f"The GPU lowered its clocks meanwhile (NVML: {', '.join(reasons)})."

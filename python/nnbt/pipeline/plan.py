@@ -4,33 +4,54 @@ from __future__ import annotations
 
 import itertools
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nnbt._native import Unsupported
 from nnbt.machine.devices import DEVICES, default_device
 from nnbt.machine.facts import machine
-from nnbt.pipeline.matrix import ENGINES, METRICS, cell
+from nnbt.pipeline.matrix import ENGINES, cell_of, cells, engines_of
 from nnbt.spec.case import Case
 from nnbt.spec.dtypes import dtype
-from nnbt.spec.options import RANDOM_DATA, Options, check, one_of
+from nnbt.spec.metric import METRICS
+from nnbt.spec.options import Options, check, one_of, params_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from nnbt.spec.cell import Cell
 
-__all__ = ["RANDOM_DATA", "Options", "Plan", "check_options", "default_op", "make_plan"]
+
+@dataclass(frozen=True)
+class Planned:
+    """A case with the cell that measures it and the bytes and operations of one run."""
+
+    case: Case
+    cell: Cell
+    sizes: Mapping[str, int]
+
+    @classmethod
+    def of(cls, case: Case, cell: Cell) -> Planned:
+        """With the sizes that the cell or the metric gives."""
+        return cls(case, cell, (cell.sizes or METRICS[case.metric].sizes)(case))
+
+    def changed(self, case: Case) -> Planned:
+        """Another case of the same cell."""
+        return Planned.of(case, self.cell)
 
 
 @dataclass(frozen=True)
 class Plan:
     """The cases of one run, in order, and what the user should know about the choice."""
 
-    cases: tuple[Case, ...]
+    planned: tuple[Planned, ...]
     device: str
     notes: tuple[str, ...] = ()
-    options: Options = field(default_factory=Options)
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """The cases alone."""
+        return tuple(planned.case for planned in self.planned)
 
 
 def _devices(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -45,7 +66,7 @@ def _devices(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
             device
             for metric in options.metrics
             for engine in options.engines
-            for item in METRICS[metric].cells.get(engine, ())
+            for item in cells(metric, engine)
             for device in item.devices
         ]
         names = tuple(name for name in dict.fromkeys(there) if name not in options.without)
@@ -65,22 +86,21 @@ def default_op(device: str, *, metal: bool) -> str:
 
 def _usable(case: Case, options: Options) -> Cell:
     """The cell of a case. Raises Unsupported with one sentence if it can't be run here."""
-    cells = METRICS[case.metric].cells.get(case.engine, ())
-    asks = any(item.needs for item in cells)
+    asks = any(item.refusal for item in cells(case.metric, case.engine))
     missing = None if asks else DEVICES[case.device].missing()
     if missing is not None:
-        raise Unsupported(missing)
-    found = cell(case)
+        raise missing
+    found = cell_of(case)
     files = {"--save-package": options.save_package, "--load-package": options.load_package}
     for option, value in files.items():
         if value is not None and option not in found.takes:
             makers = [
                 engine
-                for engine, there in METRICS[case.metric].cells.items()
+                for engine, there in engines_of(case.metric).items()
                 if any(option in item.takes for item in there)
             ]
             raise Unsupported(
-                f"Engine {case.engine} has no packages: leave {option} out, or type --engine "
+                f"Engine {case.engine} has no packages: leave {option} out, or use --engine "
                 f"{' or '.join(makers)} on a machine that has it."
             )
     return found
@@ -88,7 +108,7 @@ def _usable(case: Case, options: Options) -> Cell:
 
 def _sweep(options: Options, metric: str) -> Iterator[dict[str, int | str]]:
     """All combinations of the metric's own parameters, defaults where nothing is named."""
-    own = METRICS[metric].own
+    own = params_of(metric)
     values = [options.params.get(name) or (param.default,) for name, param in own.items()]
     for chosen in itertools.product(*values):
         yield dict(zip(own, chosen, strict=True))
@@ -103,8 +123,8 @@ def _op(options: Options, metric: str, device: str, found: Cell) -> str:
         return op
     engines = [
         engine
-        for engine, cells in METRICS[metric].cells.items()
-        if any(op in item.ops for item in cells)
+        for engine, there in engines_of(metric).items()
+        if any(op in item.ops for item in there)
     ]
     instead = f", or --engine {' or '.join(engines)} for {op}" if engines else ""
     raise Unsupported(f"Unknown --op {op!r}: type one of {' '.join(found.ops)}{instead}.")
@@ -129,33 +149,64 @@ def _params(
     return chosen
 
 
-def _cases(options: Options, bare: Case, data: str, own: Mapping[str, int | str]) -> list[Case]:
+def _sizes(options: Options, bare: Case, found: Cell) -> tuple[int, ...]:
+    """The n that are measured where none is named. Raises Unsupported for no sweep of caches."""
+    if options.ladder_sizes:
+        if found.cache_sizes is None:
+            raise Unsupported(
+                f"--ladder-sizes goes through the caches of a processor, and {bare.metric} by "
+                f"{bare.engine} has none: use --sizes, or --metric bandwidth --engine native."
+            )
+        return found.cache_sizes(bare)
+    if not found.sized:
+        return (0,)
+    if options.sizes:
+        return options.sizes
+    if found.default_sizes is not None:
+        return found.default_sizes(bare)
+    return METRICS[bare.metric].default_sizes
+
+
+def _expanded(options: Options, case: Case, found: Cell) -> list[Case]:
+    """The cases that this one stands for. Raises Unsupported for no threads to sweep."""
+    cases = [case] if found.expand is None else found.expand(case, options)
+    if not options.thread_sweep:
+        return cases
+    if found.thread_sweep is None:
+        raise Unsupported(
+            f"--thread-sweep is for the pinned threads of engine native, and {case.metric} by "
+            f"{case.engine} on {case.device} has none: use --engine native --device cpu with "
+            "--metric bandwidth or flops, or leave it out."
+        )
+    return [swept for single in cases for swept in found.thread_sweep(single)]
+
+
+def _cases(
+    options: Options, bare: Case, found: Cell, data: str, own: Mapping[str, int | str]
+) -> list[Planned]:
     """What the options ask of one metric, device, engine and dtype. Raises Unsupported."""
-    found = _usable(bare, options)
     params = _params(options, bare, found, data, own)
-    sizes = options.sizes if found.sized else None
     cases = [
         case
-        for n in dict.fromkeys(sizes or found.sizes_for(bare, METRICS[bare.metric], options))
-        for case in found.cases(replace(bare, n=n, params=params), options)
+        for n in dict.fromkeys(_sizes(options, bare, found))
+        for case in _expanded(options, replace(bare, n=n, params=params), found)
     ]
     for case in cases:
-        refused = found.refusal(case, options)
+        refused = found.refusal(case, options) if found.refusal else None
         if refused is not None:
             raise Unsupported(refused)
-    return cases
+    return [Planned.of(case, found) for case in cases]
 
 
-def _without_effect(options: Options, bare: Case) -> list[str]:
-    """Sentences about options that were typed and count for nothing in this cell."""
-    found = cell(bare)
+def _without_effect(options: Options, bare: Case, found: Cell) -> list[str]:
+    """Sentences about options that were given and have no effect in this cell."""
     about = f"{bare.metric} by {bare.engine}"
     notes = []
     if options.sizes and not found.sized:
         notes.append(f"{about} has no matrix: --sizes does not count for it")
     if options.op is not None and not found.ops:
         notes.append(f"{about} has no operation to choose: --op does not count for it")
-    if options.data != Options.data and found.params is not None:
+    if options.data != Options().data and found.params is not None:
         notes.append(f"{about} has data of its own: --data does not count for it")
     return notes
 
@@ -185,20 +236,23 @@ def make_plan(options: Options) -> Plan:
         for token in dict.fromkeys(tokens)
         for data in dict.fromkeys(options.data)
     ]
-    cases: list[Case] = []
+    planned: list[Planned] = []
     left_out: dict[str, str] = {}
     remarks: dict[str, None] = {}
     for bare, data, own in asked:
         try:
+            found = _usable(bare, options)
             # Engines with data of their own give the same cases for each --data.
-            cases += [case for case in _cases(options, bare, data, own) if case not in cases]
-            remarks |= dict.fromkeys(_without_effect(options, bare))
+            planned += [
+                item for item in _cases(options, bare, found, data, own) if item not in planned
+            ]
+            remarks |= dict.fromkeys(_without_effect(options, bare, found))
         except Unsupported as error:
             left_out[str(error)] = f"left out: {error}"
             if not options.lenient:
                 raise
-    if not cases:
+    if not planned:
         raise Unsupported(next(iter(left_out)))
-    device = next((case.device for case in cases if case.device != "cpu"), "cpu")
+    device = next((item.case.device for item in planned if item.case.device != "cpu"), "cpu")
     notes += (*left_out.values(), *remarks)
-    return Plan(tuple(cases), device, notes, replace(options, dtypes=tokens))
+    return Plan(tuple(planned), device, notes)

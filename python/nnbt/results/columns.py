@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 from nnbt.results.ane_columns import ANE_COLUMNS
 from nnbt.results.column import Column, Value
-from nnbt.results.sweep import KNEE_SHARE, THREADS
+from nnbt.spec.threads import KNEE_SHARE, THREADS
+from nnbt.timing.statistics import relative_half_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nnbt.peaks.published import Ceiling
+    from nnbt.peaks.stored import Measured
     from nnbt.results.result import Result
 
 MIB = 2**20
@@ -56,9 +59,8 @@ def _interval(index: int) -> Callable[[Result], Value]:
 
 def half_width(row: Result) -> Value:
     """Half of the 95 % interval of the median, in percent of the median."""
-    if row.interval_s is None or not row.median_s:
-        return None
-    return (row.interval_s[1] - row.interval_s[0]) / 2 / row.median_s * 100
+    width = relative_half_width(row.interval_s, row.median_s)
+    return None if width is None else width * 100
 
 
 def _param(name: str) -> Callable[[Result], Value]:
@@ -70,18 +72,11 @@ def _verdict(row: Result) -> Value:
 
 
 def _ratio(row: Result) -> Value:
-    ratio = row.details.get("ratio_to_random")
-    return float(ratio) if ratio is not None else None
+    return row.ratio_to_random
 
 
-def _share_of(name: str) -> Callable[[Result], Value]:
-    def value(row: Result) -> Value:
-        ceiling = row.details.get(name)
-        if ceiling is None or row.rate is None:
-            return None
-        return float(row.rate / ceiling["rate"] * 100)
-
-    return value
+def _share_of(ceiling: Ceiling | Measured | None, row: Result) -> Value:
+    return None if ceiling is None or row.rate is None else row.rate / ceiling.rate * 100
 
 
 def _threads(row: Result) -> Value:
@@ -90,19 +85,12 @@ def _threads(row: Result) -> Value:
 
 
 def _knee(row: Result) -> Value:
-    sweep = row.details.get("thread_sweep")
-    return int(sweep["knee_threads"]) if sweep is not None else None
+    return row.sweep.knee_threads if row.sweep is not None else None
 
 
 def _share_of_sweep(row: Result) -> Value:
     """Rate over the best of the sweep of threads, in percent."""
-    sweep = row.details.get("thread_sweep")
-    return None if sweep is None or not row.rate else row.rate / float(sweep["best_rate"]) * 100
-
-
-def _fits_in(row: Result) -> Value:
-    level = row.details.get("fits_in")
-    return str(level) if level is not None else None
+    return None if row.sweep is None or not row.rate else row.rate / row.sweep.best_rate * 100
 
 
 def _op_shown(row: Result) -> Value:
@@ -177,7 +165,14 @@ COLUMNS: tuple[Column, ...] = (
     Column("data_shown", "data", "what the inputs held", _param("data"), 0, True, "normal"),
     Column("n", "n", "requested size N of N x N matrices or images", lambda r: r.case.n or None),
     Column("threads", "threads", "pinned threads (engine native)", _threads, 0),
-    Column("fits_in", "in", "what holds all arrays: a cache or memory", _fits_in, 1, text=True),
+    Column(
+        "fits_in",
+        "in",
+        "what holds all arrays: a cache or memory",
+        lambda r: r.details.fits_in,
+        1,
+        text=True,
+    ),
     Column("batch", "B", "images", _param("batch"), 5),
     Column("channels", "C", "channels of a layer, in and out", _param("channels"), 0),
     Column("layers", "L", "chained layers", _param("layers"), 0),
@@ -213,12 +208,18 @@ COLUMNS: tuple[Column, ...] = (
         _knee,
         1,
     ),
-    Column("pct_of_peak", "% peak", "rate over the published peak", _share_of("ceiling"), 2),
+    Column(
+        "pct_of_peak",
+        "% peak",
+        "rate over the published peak",
+        lambda r: _share_of(r.ceiling, r),
+        2,
+    ),
     Column(
         "pct_of_ceiling",
         "% ceiling",
         "rate over the best that engine native or kernel measured on this machine",
-        _share_of("measured_ceiling"),
+        lambda r: _share_of(r.measured_ceiling, r),
         2,
     ),
     Column("overhead_us", "over us", "constant cost of an evaluation", lambda r: r.overhead_us, 7),

@@ -11,7 +11,7 @@ from typing import Any
 class Case:
     """What is measured: two results with equal cases may be compared.
 
-    `n` is the requested matrix size; `params` holds what only some metrics have (op, graph_steps,
+    `n` is the requested size; `params` holds what only some metrics have (op, graph_steps,
     cpu_workers, data, tf32).
     """
 
@@ -21,6 +21,14 @@ class Case:
     dtype: str
     n: int
     params: Mapping[str, int | str] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @property
+    def key(self) -> str:
+        """Identifies the case for ever: equal cases have equal keys."""
+        return " ".join(f"{name}={value}" for name, value in sorted(self.as_dict().items()))
 
     def as_dict(self) -> dict[str, Any]:
         """The flat form of the JSON file."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nnbt._native import Unsupported
 
-__all__ = ["Refusal", "Unsupported"]
+__all__ = ["Refusal", "StepError", "Unsupported"]
 
 
 class Refusal(Unsupported):
@@ -14,3 +14,7 @@ class Refusal(Unsupported):
         super().__init__(f"{problem}: {instead}." if instead else f"{problem}.")
         self.problem = problem
         self.instead = instead
+
+
+class StepError(RuntimeError):
+    """A Step ended without a result; the text is a sentence for the user."""

@@ -1,4 +1,4 @@
-"""Workload: what a builder of METRICS hands over to be timed and checked."""
+"""Workload: what an engine hands over to be timed and checked."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from nnbt.spec.details import Details
+from nnbt.spec.precision import PrecisionName
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Run = Callable[[], object]
-"""A Step: a callable without arguments that blocks until its work is done."""
+Step = Callable[[], object]
+"""A callable without arguments that blocks until its work is done, and can be run again."""
 
 
 class SamplesLike(Protocol):
@@ -26,6 +29,9 @@ class SamplesLike(Protocol):
 
 
 Measure = Callable[..., SamplesLike]
+"""The timing loop, with the parameters of nnbt.measure."""
+
+NO_DETAILS = Details()
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class Answer:
     compared: str
     error: float | None = None
     worst: float | None = None
-    typical: float = 0.0
+    typical: float | None = 0.0
     exact: bool | None = None
     distinct: bool | None = None
     inputs: DataShare | None = None
@@ -67,32 +73,39 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class After:
+    """What a workload tells once it has been timed and checked."""
+
+    notes: tuple[str, ...] = ()
+    details: Details = NO_DETAILS
+
+
+@dataclass(frozen=True)
 class Workload:
     """Allocated and evaluated inputs, with the steps over them.
 
-    `step(k)` is a callable that does k units of work in one evaluation. A timed run is
-    `step(units)`. `unit_work` is the operations or bytes of one unit, in the base unit of the
-    metric. `largest_k` is the largest k whose buffers fit in memory. `check` compares what the
-    latest run left behind with a reference. `no_slope` says why there can't be one; `after` ends
-    the workload and gives further notes and details. `floor` is a Step that does next to nothing
-    (None: an empty evaluation of MLX). `resident_bytes` is what a slope works on where that does
-    not grow with k; `array_bytes` the size of each array where STREAM's rule is kept, that each be
-    4 times the last cache.
+    `step(k)` does k units of work in one evaluation; a timed run is `step(units)`. `unit_work` is
+    the operations or bytes of one unit, `largest_k` the largest k whose buffers fit in memory.
+    `floor` does next to nothing: its time is the launch overhead. `check` compares what the latest
+    run left behind with a reference. `no_slope` says why there can be no slope. `after` ends the
+    workload and gives further notes and details. `resident_bytes` is the working set of the slope
+    where it does not grow with k; `array_bytes` the size of each array where STREAM's rule holds
+    (each at least 4 times the last cache).
     """
 
-    step: Callable[[int], Run]
+    step: Callable[[int], Step]
     units: int
     unit_work: int
     largest_k: int
+    floor: Any
     check: Callable[[], Answer]
     unit_name: str
     sizes: Mapping[str, int]
     mantissa: int | None = None
-    precision: str = ""
+    precision: PrecisionName = ""
     notes: tuple[str, ...] = ()
     no_slope: str = ""
-    after: Callable[[], tuple[tuple[str, ...], dict[str, object]]] | None = None
-    floor: Any = None
+    after: Callable[[], After] = After
     resident_bytes: int | None = None
     array_bytes: int | None = None
 

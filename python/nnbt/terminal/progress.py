@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
-from nnbt.pipeline.case import Listener
+from nnbt.pipeline.listener import Listener
 from nnbt.terminal.tables import group_key, header_lines, print_rows, terminal_width, wrapped
 
 if TYPE_CHECKING:
@@ -90,9 +90,8 @@ class Console(Listener):
         for note in plan.notes:
             sys.stderr.write(f"nnbt: {note}\n")
 
-    def started(self, index: int, count: int, case: Case, expected_s: float | None) -> None:
+    def started(self, index: int, count: int, case: Case) -> None:
         """Names the case in the progress line."""
-        del expected_s
         self._text = f"{index + 1}/{count} {case.metric} {case.device} {case.dtype} n={case.n}"
 
     def progress(self, runs: int, elapsed_s: float) -> None:

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 from nnbt._native import Unsupported
 from nnbt.engines.kernel import launcher as gpu_kernels
 from nnbt.engines.kernel.sources.instructions import UNTRIED, has_tcgen05, successor_note
+from nnbt.machine import mlx
+from nnbt.machine.mlx_runtime import default_stream, empty_evaluation
+from nnbt.spec.details import ClockPeak, Details
 from nnbt.spec.dtypes import dtype
-from nnbt.spec.workload import Workload, self_checked
+from nnbt.spec.workload import After, Workload, self_checked
 
 if TYPE_CHECKING:
     from nnbt.engines.kernel.launcher import Built, Kernel
     from nnbt.engines.kernel.sources.chip_clock import ChipClock
-    from nnbt.engines.mlx.bench import Bench
-    from nnbt.pipeline.plan import Options
     from nnbt.spec.case import Case
+    from nnbt.spec.cell import Request
+    from nnbt.spec.options import Options
     from nnbt.spec.workload import Answer
 
 LAUNCHES = 8
@@ -73,44 +76,47 @@ def flops_cases(case: Case, options: Options) -> list[Case]:
 
 def _chip_clock(
     clock: ChipClock | None, built: Built, row: Kernel, capability: tuple[int, int]
-) -> tuple[str, dict[str, object]]:
+) -> tuple[str, Details]:
     """What the blocks counted themselves, with the peak that it makes."""
     if clock is None:
-        return "the chip's own clock could not be read: NVML's stands for it", {}
+        return "the chip's own clock could not be read: NVML's stands for it", Details()
     mhz = clock.hz * 1e-6
     note = f"chip clock {mhz:,.0f} MHz by its own counter"
-    details: dict[str, object] = {"chip_clock_mhz": mhz}
     peak = gpu_kernels.clock_peak(row.dtype, capability, clock.hz)
     if peak is None:
-        return note, details
+        return note, Details(chip_clock_hz=clock.hz)
     units, per_clock = gpu_kernels.multiprocessors(), gpu_kernels.OPS_PER_CLOCK[capability]
     source = (
         f"{units} SM x {per_clock[row.dtype]:,} operations a clock x {mhz:,.0f} MHz, counted on "
         "the chip"
     )
-    details["clock_peak"] = {"rate": peak, "source": source}
     share = clock.launches * built.work.ops / clock.span_s / peak
     if not LEAST_SHARE < share < MOST_SHARE:
-        return f"the chip's own counter can't be right ({note}): NVML's clock stands for it", {}
+        return (
+            f"the chip's own counter can't be right ({note}): NVML's clock stands for it",
+            Details(),
+        )
+    details = Details(chip_clock_hz=clock.hz, clock_peak=ClockPeak(peak, source))
     return f"{note}; the last run did {share:.1%} of the peak at it", details
 
 
-def _workload(bench: Bench, row: Kernel, launches: int, **params: object) -> Workload:
+def _workload(request: Request, row: Kernel, launches: int, **params: object) -> Workload:
+    mx = mlx.core()
     try:
-        built = gpu_kernels.build(row, bench.mx, launches=launches, **params)
+        built = gpu_kernels.build(row, mx, launches=launches, **params)
     except ValueError as error:  # parameters come from n alone
         raise Unsupported(f"{error}: type a larger --sizes.") from error
     units = min(launches, max(UNITS, launches // 2))
     work = int(built.work.bytes if row.metric == "bandwidth" else built.work.ops)
     name = "work_bytes" if row.metric == "bandwidth" else "work_ops"
-    sizes = {**bench.sizes, name: units * work, "launches": units}
+    sizes = {**request.sizes, name: units * work, "launches": units}
     notes = [f"kernel {row.name} ({row.dtype}, {row.language}), {units} launches a run"]
-    details: dict[str, object] = {}
-    capability = gpu_kernels.compute_capability(bench.mx)
+    not_a_ceiling = ""
+    capability = gpu_kernels.compute_capability(mx)
     if row.name == "mma_sync" and capability is not None:
         note = successor_note(capability, row.dtype)
         notes += filter(None, [note])
-        details = {"no_ceiling": note} if has_tcgen05(capability, row.dtype) else {}
+        not_a_ceiling = note if has_tcgen05(capability, row.dtype) else ""
     if row.name == "tcgen05":
         notes.append(UNTRIED)
     if row.metric == "bandwidth":
@@ -123,12 +129,12 @@ def _workload(bench: Bench, row: Kernel, launches: int, **params: object) -> Wor
         timed.append(built.chip_clock())
         return self_checked("the output of the last launch", built.check())
 
-    def after() -> tuple[tuple[str, ...], dict[str, object]]:
+    def after() -> After:
         if not row.clocks or capability is None:
-            return (), details
+            return After(details=Details(not_a_ceiling=not_a_ceiling))
         clock = timed[0] if timed else built.chip_clock()
         note, found = _chip_clock(clock, built, row, capability)
-        return (note,), {**details, **found}
+        return After((note,), replace(found, not_a_ceiling=not_a_ceiling))
 
     return Workload(
         step=built.step,
@@ -137,22 +143,23 @@ def _workload(bench: Bench, row: Kernel, launches: int, **params: object) -> Wor
         largest_k=launches,
         check=check,
         unit_name="launch",
+        floor=empty_evaluation(mx, [default_stream(mx, request.case.device)]),
         sizes=sizes,
         notes=tuple(notes),
         after=after,
     )
 
 
-def bandwidth(bench: Bench) -> Workload:
+def bandwidth(request: Request) -> Workload:
     """Arrays of n x n elements of the case's dtype, in bytes, moved as 16-byte words."""
     rows = {row.name: row for row in kernels("bandwidth")}
-    row = rows[str(bench.case.params["op"])]
-    wanted = min(MOST_LAUNCHES, max(LAUNCHES, 2 * RUN_BYTES // bench.sizes["work_bytes"]))
-    launches = wanted if wanted > LAUNCHES else min(LAUNCHES, bench.rotation)
-    return _workload(bench, row, launches, array_bytes=bench.sizes["matrix_bytes"])
+    row = rows[str(request.case.params["op"])]
+    wanted = min(MOST_LAUNCHES, max(LAUNCHES, 2 * RUN_BYTES // request.sizes["work_bytes"]))
+    launches = wanted if wanted > LAUNCHES else min(LAUNCHES, request.rotation)
+    return _workload(request, row, launches, array_bytes=request.sizes["matrix_bytes"])
 
 
-def flops(bench: Bench) -> Workload:
+def flops(request: Request) -> Workload:
     """Instructions on registers or shared memory; their operands are random, their sums exact."""
-    rows = {row.name: row for row in kernels("flops", bench.case.dtype)}
-    return _workload(bench, rows[str(bench.case.params["chain"])], LAUNCHES)
+    rows = {row.name: row for row in kernels("flops", request.case.dtype)}
+    return _workload(request, rows[str(request.case.params["chain"])], LAUNCHES)

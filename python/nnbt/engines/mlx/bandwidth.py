@@ -6,8 +6,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 
+from nnbt.engines.mlx.bench import Bench
 from nnbt.engines.mlx.data import Split, on_host, share_of
 from nnbt.spec.workload import Answer, Workload
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nnbt.engines.mlx.bench import Bench
+    from nnbt.spec.cell import Request
 
 _GPU_COMPARE_BYTES = 2**24
 """Larger outputs of a GPU are compared there: to bring them to the host takes longer than a run."""
@@ -27,11 +29,10 @@ for 0.2, most of it page faults."""
 
 @dataclass(frozen=True)
 class BandwidthOp:
-    """One row of OPS: `streams` matrices are read or written a run; `build` makes the output."""
+    """One row of OPS; `build` makes the output of `operands` inputs."""
 
     name: str
     explain: str
-    streams: int
     operands: int
     build: Callable[[Any, list[Any], Any], Any]
 
@@ -52,13 +53,18 @@ def _add(mx: Any, blocks: list[Any], stream: Any) -> Any:
 
 
 OPS = {
-    "copy": BandwidthOp("copy", "c = copy of a: reads 1 matrix, writes 1", 2, 1, _copy),
-    "add": BandwidthOp("add", "c = a + b: reads 2 matrices, writes 1", 3, 2, _add),
+    "copy": BandwidthOp("copy", "c = copy of a: reads 1 matrix, writes 1", 1, _copy),
+    "add": BandwidthOp("add", "c = a + b: reads 2 matrices, writes 1", 2, _add),
 }
 
 
-def bandwidth(bench: Bench) -> Workload:
+def bandwidth(request: Request) -> Workload:
     """Copy or add of n x n matrices; unit k works on other buffers than unit k - 1."""
+    return on_bench(Bench.of(request))
+
+
+def on_bench(bench: Bench) -> Workload:
+    """The same on a bench that is there."""
     mx, place = bench.mx, bench.place
     op = OPS[str(bench.case.params["op"])]
     bench.prepare(max(bench.rotation, op.operands))
@@ -182,10 +188,8 @@ def _bits(mx: Any, array: Any) -> NDArray[Any]:
 
 def _sum(left: NDArray[Any], right: NDArray[Any], *, bfloat16: bool) -> NDArray[Any]:
     """left + right rounded to nearest even in their own type; integers wrap around."""
-    if not bfloat16:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(left + right)
-    wide = [(x.astype(np.uint32) << 16).view(np.float32) for x in (left, right)]
+    if bfloat16:
+        left, right = (bits.view(ml_dtypes.bfloat16) for bits in (left, right))
     with np.errstate(over="ignore", invalid="ignore"):
-        total = (wide[0] + wide[1]).view(np.uint32)
-    return np.asarray(((total + 0x7FFF + ((total >> 16) & 1)) >> 16).astype(np.uint16))
+        total = np.asarray(left + right)
+    return total.view(np.uint16) if bfloat16 else total

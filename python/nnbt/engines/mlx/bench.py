@@ -9,15 +9,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nnbt.engines.mlx.data import Data, Placement, Split
-from nnbt.pipeline.matrix import METRICS
+from nnbt.machine import mlx
+from nnbt.machine.mlx_runtime import empty_evaluation, product_precision
 from nnbt.spec.dtypes import DType, dtype
-from nnbt.spec.workload import Answer, Measure, Run, Workload
+from nnbt.spec.metric import METRICS
+from nnbt.spec.precision import PrecisionName, tf32_enabled
+from nnbt.spec.workload import Answer, Measure, Step, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nnbt.pipeline.plan import Options
     from nnbt.spec.case import Case
+    from nnbt.spec.cell import Request
 
 COMPILED = "mlx-compiled"
 """The engine whose graphs go through mx.compile."""
@@ -51,8 +54,23 @@ class Bench:
     sizes: Mapping[str, int]
     rotation: int
     measure: Measure
-    precision: str = ""
-    options: Options | None = None
+    precision: PrecisionName = ""
+
+    @classmethod
+    def of(cls, request: Request) -> Bench:
+        """The bench of a request: on the CPU with one stream a worker, else on the GPU."""
+        mx, case = mlx.core(), request.case
+        workers = int(case.params.get("cpu_workers", 1))
+        place = Placement(mx, "cpu" if case.device == "cpu" else "gpu", workers)
+        return cls(
+            mx,
+            case,
+            place,
+            request.sizes,
+            request.rotation,
+            request.measure,
+            _precision(mx, case),
+        )
 
     def __post_init__(self) -> None:
         self.dtype: DType = dtype(self.case.dtype)
@@ -81,7 +99,7 @@ class Bench:
         """The input of a unit of work."""
         return self._inputs[unit % len(self._inputs)]
 
-    def step(self, graph: Graph, k: int, *, keep: int = 1) -> Run:
+    def step(self, graph: Graph, k: int, *, keep: int = 1) -> Step:
         """The Step that builds and evaluates k units and keeps the outputs of the last `keep`.
 
         The oldest outputs are dropped before new ones are made, so that these get their buffers.
@@ -159,6 +177,7 @@ class Bench:
         sizes = self.sizes
         return Workload(
             step=lambda k: self.step(graph, k, keep=keep),
+            floor=empty_evaluation(self.mx, self.place.streams),
             units=units,
             unit_work=sizes.get("work_bytes", sizes.get("work_ops", 0)) // units,
             largest_k=self.rotation if largest_k is None else largest_k,
@@ -169,3 +188,10 @@ class Bench:
             precision=self.precision,
             notes=tuple(notes),
         )
+
+
+def _precision(mx: Any, case: Case) -> PrecisionName:
+    """How MLX computes a product of this case, before anything was measured."""
+    if METRICS[case.metric].work == "work_bytes":
+        return ""
+    return product_precision(mx, case.dtype, case.device, tf32=tf32_enabled())

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnbt.engines.mlx.bench import Bench
 from nnbt.engines.mlx.data import Split, mlx_dtype, sample_indices, share_of, to_numpy
-from nnbt.pipeline.plan import RANDOM_DATA
+from nnbt.machine.mlx_runtime import empty_evaluation
 from nnbt.spec.conv import Chain, border_gains, geometric_mean
-from nnbt.spec.workload import Answer, Run, Workload, element_errors, relative_error
+from nnbt.spec.options import RANDOM_DATA
+from nnbt.spec.workload import Answer, Step, Workload, element_errors, relative_error
 
 if TYPE_CHECKING:
-    from nnbt.engines.mlx.bench import Bench
+    from nnbt.spec.cell import Request
 
 INPUTS = 2
 """Chains start from these in turn, so that no sub-graph is repeated in an evaluation."""
@@ -132,7 +134,7 @@ class _Steps:
         whole, rest = divmod(k, chain.layers)
         return [chain.layers] * whole + ([rest] if rest else [])
 
-    def step(self, k: int) -> Run:
+    def step(self, k: int) -> Step:
         """The Step that builds and evaluates k layers."""
         mx = self.layers.mx
 
@@ -260,8 +262,9 @@ def _compare(
     return block, reference
 
 
-def conv(bench: Bench) -> Workload:
+def conv(request: Request) -> Workload:
     """A chain of `layers` convolutions a submission; a unit of work is one layer."""
+    bench = Bench.of(request)
     layers = _Layers(bench)
     steps = _Steps(layers)
     chain = layers.chain
@@ -278,6 +281,7 @@ def conv(bench: Bench) -> Workload:
         largest_k=max(units, SLOPE_LAYERS),
         check=steps.check,
         unit_name="layer",
+        floor=empty_evaluation(bench.mx, bench.place.streams),
         sizes=bench.sizes,
         mantissa=bench.dtype.mantissa,
         precision=bench.precision,

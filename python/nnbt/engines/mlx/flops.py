@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnbt.engines.mlx.bench import Bench
 from nnbt.engines.mlx.data import SAMPLE, Split, sample_indices, share_of, to_numpy
 from nnbt.engines.mlx.freivalds import off_sums
-from nnbt.pipeline.plan import RANDOM_DATA
+from nnbt.spec.options import RANDOM_DATA
+from nnbt.spec.precision import LEAST_BITS
 from nnbt.spec.workload import Answer, Workload, element_errors, relative_error
-from nnbt.verdict.evidence import LEAST_BITS
 
 if TYPE_CHECKING:
-    from nnbt.engines.mlx.bench import Bench
+    from nnbt.spec.cell import Request
 
 _SHORT_CHAIN = 16
 """Steps that no growth matters in, unless n is as small: one number may be 0.01, and 1e-8 in 4."""
@@ -162,8 +163,9 @@ def _quantize(bench: Bench, weights: Any) -> tuple[list[Any], dict[str, Any]]:
     return packed, options
 
 
-def flops(bench: Bench) -> Workload:
+def flops(request: Request) -> Workload:
     """One matrix product a unit, left sides all different; exact types: the element-wise kernel."""
+    bench = Bench.of(request)
     if bench.dtype.kind == "exact":
         return _exact_flops(bench)
     place = bench.place
@@ -185,8 +187,9 @@ def flops(bench: Bench) -> Workload:
     return bench.workload(graph, check, unit_name="product", notes=_notes(bench))
 
 
-def flops_graph(bench: Bench) -> Workload:
+def flops_graph(request: Request) -> Workload:
     """`graph_steps` products in one evaluation, each of the previous result: z = z @ b."""
+    bench = Bench.of(request)
     steps = int(bench.case.params["graph_steps"])
     if bench.dtype.kind == "exact":
         return _exact_flops_graph(bench, steps)

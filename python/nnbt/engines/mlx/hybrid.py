@@ -15,14 +15,16 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
-from nnbt.engines.mlx.bandwidth import bandwidth as one_device
+from nnbt.engines.mlx.bandwidth import on_bench as one_device
+from nnbt.engines.mlx.bench import Bench
 from nnbt.engines.mlx.data import Placement
-from nnbt.spec.workload import Answer, Run, Workload
+from nnbt.spec.details import Details, SharedWindow, SideRates
+from nnbt.spec.workload import After, Answer, Step, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nnbt.engines.mlx.bench import Bench
+    from nnbt.spec.cell import Request
     from nnbt.spec.workload import Measure
 
 T = TypeVar("T")
@@ -39,7 +41,7 @@ class Side:
     """One device of the pair: `step` is one evaluation that moves `step_bytes`."""
 
     name: str
-    step: Run
+    step: Step
     step_bytes: int
     solo_s: float
     repetitions: int = 1
@@ -148,7 +150,7 @@ class Pair:
 def _side(name: str, workload: Workload, measure: Measure) -> Side:
     """A side with its solo time, from evaluations long enough to hide their launch."""
 
-    def median_s(step: Run) -> float:
+    def median_s(step: Step) -> float:
         return statistics.median(measure(step, warmup=2, runs=9).samples_ns) * 1e-9
 
     unit_s = median_s(workload.step(1))
@@ -186,7 +188,7 @@ def pair_of(first: Bench, second: Callable[[], Bench], measure: Measure) -> Work
             outputs=answers[1].outputs,
         )
 
-    def after() -> tuple[tuple[str, ...], dict[str, object]]:
+    def after() -> After:
         pair.close()
         return _report(sides, pair.overlaps)
 
@@ -204,6 +206,7 @@ def pair_of(first: Bench, second: Callable[[], Bench], measure: Measure) -> Work
         largest_k=1,
         check=check,
         unit_name="window",
+        floor=first_work.floor,
         sizes=sizes,
         no_slope="a shared window has no unit of work",
         notes=(*first_work.notes, *(f"gpu {note}" for note in made[0].notes)),
@@ -211,29 +214,23 @@ def pair_of(first: Bench, second: Callable[[], Bench], measure: Measure) -> Work
     )
 
 
-def _report(
-    sides: tuple[Side, Side], overlaps: Sequence[Overlap]
-) -> tuple[tuple[str, ...], dict[str, object]]:
+def _report(sides: tuple[Side, Side], overlaps: Sequence[Overlap]) -> After:
     share = statistics.median(item.share for item in overlaps)
-    details: dict[str, object] = {"overlap": share}
-    parts = []
+    rates, parts = [], []
     for index, side in enumerate(sides):
         rate = statistics.median(item.rates[index] for item in overlaps)
-        details[side.name] = {
-            "solo_rate": side.solo_rate,
-            "overlap_rate": rate,
-            "slowdown": side.solo_rate / rate if rate else None,
-            "repetitions": side.repetitions,
-        }
+        slowdown = side.solo_rate / rate if rate else None
+        rates.append(SideRates(side.solo_rate, rate, slowdown, side.repetitions))
         parts.append(
             f"{side.name} {rate * 1e-9:,.4g} GB/s together, {side.solo_rate * 1e-9:,.4g} alone"
         )
     note = f"{'; '.join(parts)}; both busy {share:.0%} of the window"
-    return (note,), {"hybrid": details}
+    return After((note,), Details(shared_window=SharedWindow(share, *rates)))
 
 
-def bandwidth(bench: Bench) -> Workload:
+def bandwidth(request: Request) -> Workload:
     """CPU copy and GPU operation at the same time, each over buffers of its own."""
+    bench = Bench.of(request)
     workers = int(bench.case.params["cpu_workers"])
     copy = replace(bench.case, device="cpu", params={**bench.case.params, "op": "copy"})
     cpu = replace(bench, case=copy, place=Placement(bench.mx, "cpu", workers))

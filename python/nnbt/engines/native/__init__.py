@@ -1,1 +1,44 @@
-"""Engine `native`."""
+"""Engine `native`: what the processor can do when nothing else is in the way."""
+
+from __future__ import annotations
+
+from nnbt import _native
+from nnbt.engines.native import steps
+from nnbt.spec.cell import Cell, Engine
+from nnbt.spec.formulas import no_sizes
+
+OPS = tuple(row.name for row in _native.stream_kernels())
+
+ENGINE = Engine(
+    "native",
+    "own loops on the CPU: STREAM, and chains of one instruction on registers",
+    (
+        Cell(
+            "bandwidth",
+            ("cpu",),
+            steps.bandwidth,
+            frozenset({"inexact", "exact"}),
+            ops=OPS,
+            params=("op", "cpu_workers"),
+            default_sizes=steps.default_sizes,
+            cache_sizes=steps.cache_sizes,
+            expand=steps.bandwidth_cases,
+            thread_sweep=steps.thread_cases,
+            explain="memory bandwidth of loops that do nothing else (STREAM)",
+            ceiling=True,
+        ),
+        Cell(
+            "flops",
+            ("cpu",),
+            steps.flops,
+            dtypes=steps.CHAIN_DTYPES,
+            params=("cpu_workers",),
+            sizes=no_sizes,
+            sized=False,
+            expand=steps.flops_cases,
+            thread_sweep=steps.thread_cases,
+            explain="most operations that one instruction, on registers alone, does",
+            ceiling=True,
+        ),
+    ),
+)

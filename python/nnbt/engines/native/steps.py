@@ -7,16 +7,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nnbt import _native
-from nnbt.pipeline.matrix import CLOCK_CHAIN
-from nnbt.results.sweep import THREADS, thread_counts, threads_text
+from nnbt.machine.chains import CLOCK_CHAIN
+from nnbt.spec.details import ClockPeak, Details
 from nnbt.spec.dtypes import dtype
-from nnbt.spec.workload import Run, Workload, self_checked
+from nnbt.spec.threads import THREADS, thread_counts, threads_text
+from nnbt.spec.workload import After, Step, Workload, self_checked
 
 if TYPE_CHECKING:
-    from nnbt.engines.mlx.bench import Bench
-    from nnbt.pipeline.plan import Options
     from nnbt.spec.case import Case
+    from nnbt.spec.cell import Request
+    from nnbt.spec.options import Options
 
+CHAIN_DTYPES = tuple(
+    dict.fromkeys(row.dtype for row in _native.peak_chains() if row.name != CLOCK_CHAIN)
+)
 STORES = ("ordinary", "nontemporal")
 NO_STORES = "none"
 CACHES = 4
@@ -34,7 +38,7 @@ def default_sizes(case: Case) -> tuple[int, ...]:
     return (-(-n // _LINE) * _LINE,)
 
 
-def ladder_sizes(case: Case) -> tuple[int, ...]:
+def cache_sizes(case: Case) -> tuple[int, ...]:
     """The n of arrays from half of the first cache to CACHES times the last, each twice as large.
 
     Rounded to whole cache lines for each thread.
@@ -89,10 +93,10 @@ def thread_cases(case: Case) -> list[Case]:
     return [replace(case, params={**case.params, THREADS: count}) for count in counts]
 
 
-def _repeated(step: Any, k: int) -> Run:
+def _repeated(step: Any, k: int) -> Step:
     """`k` runs of a native Step; the Step itself for one: it is timed without Python."""
     if k == 1:
-        once: Run = step
+        once: Step = step
         return once
 
     def run() -> None:
@@ -107,20 +111,20 @@ def _empty_team(workers: int) -> Any:
     return _native.make_peak(CLOCK_CHAIN, workers, 1)
 
 
-def bandwidth(bench: Bench) -> Workload:
+def bandwidth(request: Request) -> Workload:
     """Passes of a STREAM kernel over arrays of n x n elements of the case's dtype, in bytes.
 
     The elements are float64, as in STREAM; what counts is their bytes.
     """
-    params = bench.case.params
+    params = request.case.params
     workers, stores = int(params[THREADS]), str(params["stores"])
     step = _native.make_stream(
-        str(params["op"]), bench.sizes["matrix_bytes"], workers, stores == "nontemporal"
+        str(params["op"]), request.sizes["matrix_bytes"], workers, stores == "nontemporal"
     )
     kernel = step.kernel
     elements = step.work_bytes // kernel.counted_bytes
     sizes = {
-        **bench.sizes,
+        **request.sizes,
         "matrix_bytes": step.array_bytes,
         "io_bytes": step.work_bytes,
         "work_bytes": step.work_bytes,
@@ -148,33 +152,31 @@ def bandwidth(bench: Bench) -> Workload:
         floor=_empty_team(workers),
         resident_bytes=step.working_set_bytes,
         array_bytes=step.array_bytes,
-        after=lambda: ((), {"fits_in": fits_in(step.working_set_bytes, step.threads)}),
+        after=lambda: After(details=Details(fits_in=fits_in(step.working_set_bytes, step.threads))),
     )
 
 
-def flops(bench: Bench) -> Workload:
+def flops(request: Request) -> Workload:
     """A chain of one instruction on registers, on all threads at once."""
-    params = bench.case.params
+    params = request.case.params
     workers, name = int(params[THREADS]), str(params["chain"])
     step = _native.make_peak(name, workers)
     chain = step.chain
     per_cycle = chain.operations_per_cycle
-    sizes = {**bench.sizes, "work_ops": step.work_ops, "threads": step.threads}
+    sizes = {**request.sizes, "work_ops": step.work_ops, "threads": step.threads}
 
-    def after() -> tuple[tuple[str, ...], dict[str, object]]:
+    def after() -> After:
         """The clock under this load, which with the ports of a core makes a peak."""
         try:
             clock_hz = _native.core_clock_hz(step.threads, name)
         except _native.Unsupported as error:
-            return (str(error),), {}
-        details: dict[str, object] = {"clock_hz": clock_hz}
+            return After((str(error),))
+        peak = None
         if per_cycle is not None:
             cores = min(step.threads, _native.allowed_cores())
-            details["clock_peak"] = {
-                "rate": cores * per_cycle * clock_hz,
-                "source": f"{cores} cores x {per_cycle:g} operations x {clock_hz * 1e-9:.2f} GHz",
-            }
-        return (), details
+            source = f"{cores} cores x {per_cycle:g} operations x {clock_hz * 1e-9:.2f} GHz"
+            peak = ClockPeak(cores * per_cycle * clock_hz, source)
+        return After(details=Details(core_clock_hz=clock_hz, clock_peak=peak))
 
     return Workload(
         step=lambda k: _repeated(step, k),
