@@ -10,6 +10,7 @@ import numpy as np
 from nnbt._native import Unsupported
 from nnbt.engines.kernel.sources.rows import Work
 from nnbt.engines.library import cublaslt
+from nnbt.spec.details import VendorLibrary
 from nnbt.spec.formats import FORMATS, uniform_bits
 
 if TYPE_CHECKING:
@@ -30,13 +31,14 @@ class Built(NamedTuple):
 
     `step(k)` is a callable that multiplies k times and waits; `work` is that of one product;
     `check()` says what is wrong with the last product's sampled block, or None; `notes` name the
-    library and the algorithm.
+    library and the algorithm in words.
     """
 
     step: Callable[[int], Callable[[], None]]
     work: Work
     check: Callable[[], str | None]
     notes: tuple[str, ...]
+    library: VendorLibrary
 
 
 def _native_best_ns(run: Callable[[], None]) -> float:
@@ -88,7 +90,8 @@ def cublaslt_matmul(
         values = FORMATS["bfloat16"].decode(output) if output.dtype == np.uint16 else output
         return _wrong(np.asarray(values, np.float64), reference, precision.tolerance)
 
-    return Built(step, Work(2.0 * n**3, 0.0), check, tuple(notes))
+    library = VendorLibrary("cuBLASLt", algorithm=name)
+    return Built(step, Work(2.0 * n**3, 0.0), check, tuple(notes), library)
 
 
 def _fastest(
@@ -160,20 +163,25 @@ def numpy_matmul(dtype: str, n: int, *, seed: int = 1) -> Built:
         return _wrong(out[np.ix_(sample, sample)], reference, _BLAS_TOLERANCE[dtype])
 
     work = Work(float(_BLAS_OPS[dtype]) * n**3, 0.0)
-    return Built(step, work, check, (f"NumPy {dtype}: {blas_name()}",))
+    library, threads = numpy_blas()
+    told = f"{threads} threads" if threads else "as NumPy was built"
+    note = f"NumPy {dtype}: {library.label}, {told}"
+    return Built(step, work, check, (note,), library)
 
 
-def blas_name() -> str:
-    """Library behind NumPy's matrix product, with version, kernel and threads when it tells."""
+def numpy_blas() -> tuple[VendorLibrary, int | None]:
+    """The library behind NumPy's matrix product and its threads, None where it does not tell."""
     # By name: it has no type information.
     threadpoolctl = importlib.import_module("threadpoolctl")
     for library in threadpoolctl.threadpool_info():
         if library["user_api"] == "blas":
-            parts = [str(library["internal_api"]), str(library["version"])]
-            if architecture := library.get("architecture"):
-                parts.append(f"{architecture} kernels")
-            return ", ".join([*parts, f"{library['num_threads']} threads"])
+            found = VendorLibrary(
+                str(library["internal_api"]),
+                str(library["version"] or ""),
+                str(library.get("architecture") or ""),
+            )
+            return found, int(library["num_threads"])
     # Accelerate and the reference BLAS tell nothing at run time.
     built = np.show_config(mode="dicts")
     blas = (built or {}).get("Build Dependencies", {}).get("blas", {})
-    return f"{blas.get('name', 'an unnamed BLAS')} (as NumPy was built)"
+    return VendorLibrary(str(blas.get("name", "unnamed BLAS"))), None
