@@ -23,8 +23,7 @@ from nnbt.engines.mpsgraph import ane, counters, helper, remote
 from nnbt.engines.mpsgraph.conv import risky
 from nnbt.engines.mpsgraph.helper import HelperError
 from nnbt.engines.mpsgraph.remote import RemoteStep
-from nnbt.results.ane_columns import ANE_COLUMNS
-from nnbt.results.columns import shown
+from nnbt.results.columns import COLUMNS, shown
 from nnbt.results.result import Result
 from nnbt.spec.case import Case
 
@@ -537,7 +536,7 @@ def test_no_document_makes_a_row_fail(seed: int) -> None:
         assert power.get("energy_j") is changes.get("energy_j")
         details = {"pmu": found, "power": power}
         row = Result(Case("conv", "ane", "mpsgraph", "float16", 8), details=details)
-        for column in ANE_COLUMNS:
+        for column in COLUMNS:
             shown(column, column.value(row))
 
 

@@ -10,7 +10,7 @@ import pytest
 from nnbt._native import Unsupported
 from nnbt.cli import info
 from nnbt.machine.devices import DEVICES
-from nnbt.results.columns import COLUMNS, TERMINAL_ONLY
+from nnbt.results.columns import COLUMNS, CSV_COLUMNS
 from nnbt.spec.dtypes import DTYPES
 from nnbt.spec.metric import METRICS
 from nnbt.spec.options import DATA
@@ -20,7 +20,7 @@ NAMES = {
     "formulas": list(METRICS),
     "checks": [check.code for check in CHECKS],
     "columns": [
-        *(column.key for column in COLUMNS if column.key not in TERMINAL_ONLY),
+        *(column.key for column in CSV_COLUMNS),
         *(f"  {column.header}  " for column in COLUMNS if column.rank is not None),
     ],
     "dtypes": list(DTYPES),

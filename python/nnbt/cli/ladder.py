@@ -81,14 +81,16 @@ def ladder(ctx: click.Context, /, **values: Any) -> None:
     One rung each: published peak, clock-derived peak, native kernel, vendor library, MLX eager,
     MLX compiled; below them what explains large losses and what can be done about them.
     """
-    from nnbt.ladder.run import climb
+    from nnbt.ladder.files import ladder_csv
+    from nnbt.ladder.run import measure_ladder
     from nnbt.pipeline.session import now
     from nnbt.results.files import json_text
     from nnbt.results.result import Run
     from nnbt.spec.options import Options
-    from nnbt.terminal.ladder import ladder_csv, ladder_text
+    from nnbt.terminal.ladder_picture import ladder_text
     from nnbt.terminal.progress import Console
-    from nnbt.terminal.tables import can_draw, header_lines, in_ascii, terminal_width, wrapped
+    from nnbt.terminal.stream import can_draw, in_ascii, terminal_width, wrapped
+    from nnbt.terminal.tables import header_lines
 
     class Climbing(Console):
         """Shows what is going on; the picture is printed at the end. `so_far` has all cases."""
@@ -120,7 +122,7 @@ def ladder(ctx: click.Context, /, **values: Any) -> None:
     )
     climbing = Climbing(options.max_seconds, options.runs)
     try:
-        picture, run = climb(
+        picture, run = measure_ladder(
             options, library=values["library"], listener=climbing, argv=sys.argv[1:]
         )
     except KeyboardInterrupt:

@@ -70,9 +70,7 @@ def cell_of(case: Case) -> Cell:
 def _other_devices(case: Case) -> Refusal:
     engines = engines_of(case.metric)
     devices = dict.fromkeys(name for cell in engines[case.engine] for name in cell.devices)
-    here = [
-        name for name, there in engines.items() if any(case.device in c.devices for c in there)
-    ]
+    here = [name for name, there in engines.items() if any(case.device in c.devices for c in there)]
     if here:
         instead = f"--engine {' or '.join(here)}"
     else:
