@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from conftest import FakeHelper
 
 SPEC = json.loads(_native.ConvSpec(device="ane", size=8, channels=4, layers=3).to_json())
-ONE = ("--size", "8", "--channels", "4", "--layers", "3", "--no-checks", "--device", "ane")
+SMALL = ("--sizes", "8", "--channels", "4", "--layers", "3")
+ONE = ("--no-checks", "--device", "ane")
 
 
 @pytest.fixture
@@ -46,7 +47,8 @@ def apple(monkeypatch: pytest.MonkeyPatch, fake_helper: FakeHelper) -> FakeHelpe
 def conv(*args: str, tmp_path: Path, code: int = 0) -> list[dict[str, Any]]:
     """The rows of `nnbt conv` on the Neural Engine."""
     path = tmp_path / "conv.json"
-    assert cli._run(["conv", *ONE, "--no-gpu", "--json", str(path), *args]) == code
+    shape = () if "--sizes" in args else SMALL
+    assert cli._run(["conv", *ONE, *shape, "--no-gpu", "--json", str(path), *args]) == code
     rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["results"]
     return rows
 
@@ -284,7 +286,7 @@ def test_an_engine_that_refuses_the_smallest_chain_still_measures(
 ) -> None:
     apple.rule({"status": "unsupported", "message": "too small"}, size=8, channels=8, layers=1)
     path = tmp_path / "row.json"
-    args = [arg for arg in ONE if arg != "--no-checks"]
+    args = [*SMALL, "--device", "ane"]
     cli._run(["conv", *args, "--no-gpu", "--variant", "fp16", "--json", str(path)])
     (row,) = json.loads(path.read_text(encoding="utf-8"))["results"]
     assert row["status"] == "OK"
@@ -300,7 +302,7 @@ def test_a_result_that_was_not_checked_is_an_error(
     monkeypatch.setattr(helper, "answer", lambda *a, **k: {**answer(*a, **k), "check": check})
     assert apple.path.is_file()
     path = tmp_path / "row.json"
-    args = [arg for arg in ONE if arg != "--no-checks"]
+    args = [*SMALL, "--device", "ane"]
     code = cli._run(["conv", *args, "--no-gpu", "--variant", "fp16", "--json", str(path)])
     (row,) = json.loads(path.read_text(encoding="utf-8"))["results"]
     assert (code, row["status"]) == (1, "ERROR")
@@ -308,7 +310,7 @@ def test_a_result_that_was_not_checked_is_an_error(
 
 
 def test_a_slope_is_taken_through_the_helper(apple: FakeHelper, tmp_path: Path) -> None:
-    args = [arg for arg in ONE if arg != "--no-checks"]
+    args = ["--device", "ane"]
     path = tmp_path / "slope.json"
     code = cli._run(
         ["conv", *args, "--no-gpu", "--variant", "fp16", "--channels", "128", "--size", "256",
@@ -329,7 +331,7 @@ def test_a_slope_is_taken_through_the_helper(apple: FakeHelper, tmp_path: Path) 
 
 # --- counters ----------------------------------------------------------------------------------
 
-STANDARD = ("--channels", "128", "--size", "256", "--layers", "20", "--iterations", "5")
+STANDARD = ("--channels", "128", "--sizes", "256", "--layers", "20", "--runs", "5")
 
 
 def test_counters_join_the_row(apple: FakeHelper, tmp_path: Path) -> None:
@@ -346,10 +348,10 @@ def test_counters_join_the_row(apple: FakeHelper, tmp_path: Path) -> None:
     assert pmu["registers"][21]["unit"] == "64-byte lines"
     assert len(pmu["windows"]) == 5
     assert pmu["windows"][0]["before"] == [10**9] * double.REGISTERS
-    assert "COUNTERS_DO_NOT_CLOSE" not in row["reasons"]
-    assert "STALLS_DO_NOT_CLOSE" in row["reasons"]
+    assert "COUNTERS_INCONSISTENT" not in row["reasons"]
+    assert "STALLS_INCONSISTENT" in row["reasons"]
     assert row["verdict"] == "SUSPECT"
-    assert set(row["reasons"]) == {"UNCHECKED", "STALLS_DO_NOT_CLOSE", "SLOPE_UNKNOWN"}
+    assert set(row["reasons"]) == {"UNCHECKED", "STALLS_INCONSISTENT", "SLOPE_UNKNOWN"}
     power = row["details"]["power"]
     assert power["power_w"] == pytest.approx({"ANE": 4.0, "CPU": 1.5})
     (asked,) = apple.requests(pmu=1)
@@ -482,8 +484,8 @@ def test_an_impossible_clock_makes_the_row_suspect(apple: FakeHelper, tmp_path: 
     apple.rule({"pmu": {"windows": windows}}, pmu=1)
     (row,) = conv(*STANDARD, "--variant", "fp16", tmp_path=tmp_path)
     assert row["details"]["pmu"]["status"] == "implausible"
-    assert "COUNTERS_DO_NOT_CLOSE" in row["reasons"]
-    assert "clock_plausible" in row["sentences"]["COUNTERS_DO_NOT_CLOSE"]
+    assert "COUNTERS_INCONSISTENT" in row["reasons"]
+    assert "clock_plausible" in row["sentences"]["COUNTERS_INCONSISTENT"]
 
 
 def test_another_client_makes_the_row_suspect(apple: FakeHelper, tmp_path: Path) -> None:
@@ -576,5 +578,5 @@ def test_verbose_pmu_says_why_there_are_none(
 def test_counters_where_there_are_none_are_refused(args: tuple[str, ...], capsys: Any) -> None:
     assert cli._run(["conv", *args]) == 2
     err = capsys.readouterr().err
-    assert "shows the counters of the Neural Engine: type it with --engine mpsgraph" in err
+    assert "--engine mpsgraph --device ane" in err
     assert err.count("\n") == 1

@@ -12,6 +12,7 @@ from nnbt.pipeline import plan
 from nnbt.pipeline.memory import check_memory
 from nnbt.pipeline.plan import default_op, make_plan
 from nnbt.spec.case import Case
+from nnbt.spec.errors import Refusal
 from nnbt.spec.options import Options
 
 GIB = 2**30
@@ -96,20 +97,20 @@ def test_the_operation_of_each_device(device: str, metal: bool, op: str) -> None
     ids=str,
 )
 def test_what_can_not_be_is_refused_in_one_sentence(changes: dict[str, object]) -> None:
-    with pytest.raises(Unsupported, match="type ") as refused:
+    with pytest.raises(Unsupported, match=r"^[^\n]+\.$"):
         cases(**changes)
-    assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("names", ["metrics", "engines", "dtypes", "data"])
+@pytest.mark.parametrize("names", ["metrics", "engines", "dtypes", "data", "sizes"])
 def test_nothing_to_measure_is_refused(names: str) -> None:
-    with pytest.raises(Unsupported, match="needs at least one name"):
+    with pytest.raises(Refusal, match="is empty"):
         cases(**{names: ()})
 
 
 def test_an_operation_that_counts_for_nothing_is_said() -> None:
     made = make_plan(Options(device="cpu", metrics=("flops",), sizes=(64,), op="copy"))
-    assert made.notes == ("flops by mlx has no operation to choose: --op does not count for it",)
+    (note,) = made.notes
+    assert "--op" in note
 
 
 def test_a_working_set_beyond_free_memory_is_refused_with_the_figures() -> None:
@@ -133,8 +134,8 @@ def test_conv_is_told_to_make_that_smaller_which_is_too_large(
     (case,) = cases(**options, params={} if name == "n" else {name: (value,)})
     with pytest.raises(Unsupported) as refused:
         check_memory([case], {"cpu": free})
-    option, smaller = re.findall(r"type (--\w+) (\d+) or less", str(refused.value))[0]
-    assert option == ("--size" if name == "n" else f"--{name}")
+    option, smaller = re.findall(r"(--\w+) (\d+) or less", str(refused.value))[0]
+    assert option == ("--sizes" if name == "n" else f"--{name}")
     fits = {"n": int(smaller)} if name == "n" else {"params": {**case.params, name: int(smaller)}}
     check_memory([replace(case, **fits)], {"cpu": free})
 

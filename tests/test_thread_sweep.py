@@ -32,7 +32,7 @@ from result_schema import validate
 if TYPE_CHECKING:
     from pathlib import Path
 
-NOISY = Reason("NOISY_NEIGHBOUR", "Others were busy.", "suspect")
+NOISY = Reason("BACKGROUND_LOAD", "Others were busy.", "suspect")
 
 
 def swept(**options: Any) -> list[Case]:

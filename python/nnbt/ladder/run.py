@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -13,8 +12,10 @@ from nnbt.ladder.causes import explain_losses
 from nnbt.ladder.conditions import Host, loaded_blas, preloaded
 from nnbt.ladder.preload import check_library, preloaded_rung
 from nnbt.ladder.rungs import LARGE_LOSS, RUNGS, Ladder, Rung
+from nnbt.machine import mlx
 from nnbt.machine.devices import DEVICES, default_device
 from nnbt.machine.facts import machine
+from nnbt.machine.mlx_runtime import product_precision, set_tf32
 from nnbt.machine.shared_cores import find_shared_cores
 from nnbt.pipeline.matrix import engines_of
 from nnbt.pipeline.plan import check_options
@@ -22,6 +23,7 @@ from nnbt.pipeline.session import execute, now
 from nnbt.results.result import Run
 from nnbt.spec.errors import Refusal, Unsupported
 from nnbt.spec.metric import METRICS
+from nnbt.spec.precision import tf32_enabled, unit_dtype
 from nnbt.spec.threads import THREADS
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ def measure_ladder(
     device = _checked(options, library)
     metric, (token,) = options.metrics[0], check_options(options)
     options = replace(options, dtypes=(token,))
-    tf32 = _tf32(options, device)
+    precision, tf32 = _float32_precision(options, device)
     whole = Run(machine().as_dict(), list(argv), now())
     rungs: dict[str, Rung] = {}
     native: Run | None = None
@@ -69,7 +71,7 @@ def measure_ladder(
         whole.machine = run.machine
         whole.results += run.results
         rungs[key] = sources.best_of(kind, run)
-    above = "tfloat32" if tf32 and token == "float32" else token
+    above = (unit_dtype(token, precision) or token) if token == "float32" else token
     rungs["published"] = sources.published(metric, device, above, whole.machine)
     rungs["clock"] = sources.clock_derived(
         metric, above, native, rungs["native"].row, whole.machine
@@ -102,18 +104,31 @@ def _checked(options: Options, library: str | None) -> str:
         raise Refusal(f"There is no ladder of {device}", f"use --device {' or '.join(devices)}")
     missing = DEVICES[device].missing()
     if missing is not None:
-        raise Unsupported(missing)
+        raise missing
     if library is not None:
         check_library(options, device, library)
     return device
 
 
-def _tf32(options: Options, device: str) -> bool | None:
-    """Whether MLX computes float32 products as TF32 here; None for a device without TF32."""
-    if device != "gpu" or sys.platform == "darwin":
-        return None
-    default = os.environ.get("MLX_ENABLE_TF32", "1") != "0"
-    return {"on": True, "off": False}.get(options.tf32, default)
+def _float32_precision(options: Options, device: str) -> tuple[str, bool | None]:
+    """(how MLX computes float32 products, whether it uses the TF32 units of an NVIDIA GPU).
+
+    The latter is None without such units: the upper rungs of an Apple GPU are always of float32.
+    """
+    if device != "gpu":
+        return "full", None
+    with contextlib.suppress(Unsupported):  # each rung reports it
+        set_tf32(options.tf32)  # before MLX is loaded
+    try:
+        mx = mlx.core()
+    except Unsupported:
+        return "unknown", None
+    used, most = (
+        product_precision(mx, "float32", device, tf32=enabled)
+        for enabled in (tf32_enabled(options.tf32), True)
+    )
+    has_units = most == "TF32" and mlx.backend() == "cuda"
+    return used, used == "TF32" if has_units else None
 
 
 def _shared_cores(ladder: Ladder, measure: Measure) -> SharedCores | None:

@@ -12,6 +12,7 @@ from nnbt.pipeline.matrix import engines_of
 from nnbt.results.ceiling import ceiling_rate, described
 from nnbt.spec.case import Case
 from nnbt.spec.errors import Refusal
+from nnbt.spec.precision import unit_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -182,6 +183,6 @@ def _gpu_peak(
     """From the GPU's own multiprocessors, else from the chip's entry in data/chips.toml."""
     if ops_per_clock:
         return ops_per_clock * clock_hz
-    known = chip(str(facts.get("device_name", "")))
-    figure = known and known.ceiling(peaks.PEAK_TYPE.get(token, token), clock_hz=clock_hz)
-    return figure.value if figure else None
+    known, computed = chip(str(facts.get("device_name", ""))), unit_dtype(token, "") or token
+    peak = known and known.ceiling(peaks.PEAK_TYPE.get(computed, computed), clock_hz)
+    return peak or None

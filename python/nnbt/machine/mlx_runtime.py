@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from nnbt._native import Unsupported
 from nnbt.machine import mlx
-from nnbt.machine.facts import available_memory_bytes
+from nnbt.machine.facts import machine
 from nnbt.spec.cell import Runtime
+from nnbt.spec.precision import mlx_precision
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from nnbt.spec.case import Case
     from nnbt.spec.cell import Load
+    from nnbt.spec.precision import PrecisionName
     from nnbt.spec.workload import Step
 
 _LEAST_CACHE_BYTES = 2**31
@@ -26,7 +28,7 @@ _UNKNOWN_ROOM = 2**33
 
 def load_mlx(load: Load) -> Runtime:
     """MLX with its facts. Raises Unsupported where it can't be loaded, or not with this TF32."""
-    _set_tf32(load.options.tf32)
+    set_tf32(load.options.tf32)
     mx = mlx.core()
     free = _free_bytes(mx, load.device)
     # MLX's CPU allocator keeps 32 MiB by default and gives the rest back to the system: outputs
@@ -59,7 +61,7 @@ def empty_evaluation(mx: Any, streams: Sequence[Any]) -> Step:
 
 def _free_bytes(mx: Any, device: str) -> dict[str, int]:
     free = {}
-    host = available_memory_bytes()
+    host = machine().available_memory_bytes
     if host is not None:
         free["cpu"] = host
     if device != "cpu":
@@ -71,6 +73,7 @@ def _free_bytes(mx: Any, device: str) -> dict[str, int]:
 
 
 def _facts(mx: Any, device: str) -> dict[str, Any]:
+    """What MLX says of the device, of itself and of its back end."""
     info = mx.device_info(mx.cpu if device == "cpu" else mx.gpu)
     facts: dict[str, Any] = {"device_name": str(info.get("device_name", ""))}
     facts["device_uuid"] = info.get("uuid")
@@ -81,7 +84,13 @@ def _facts(mx: Any, device: str) -> dict[str, Any]:
     return {**facts, "mlx": mx.__version__, "backend": mlx.backend()}
 
 
-def _set_tf32(mode: str) -> None:
+def product_precision(mx: Any, dtype: str, device: str, *, tf32: bool) -> PrecisionName:
+    """How MLX multiplies this dtype on this device, before anything was measured."""
+    facts = {} if device == "cpu" else {"system": machine().system, **_facts(mx, device)}
+    return mlx_precision(dtype, device, facts, tf32=tf32)
+
+
+def set_tf32(mode: str) -> None:
     """Sets MLX's TF32 switch; it is read once per process, when MLX first multiplies."""
     if mode == "default":
         return

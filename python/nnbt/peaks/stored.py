@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nnbt.machine.files import write_atomically
+from nnbt.spec.precision import unit_dtype
 
 if TYPE_CHECKING:
     from nnbt.spec.case import Case
@@ -52,7 +53,6 @@ def folder() -> Path:
     return Path(platformdirs.user_cache_dir("nnbt", appauthor=False))
 
 
-_SAME_UNITS = {"complex64": "float32"}
 _METRIC = {"flops_graph": "flops"}
 
 
@@ -76,8 +76,9 @@ class Ceilings:
         `precision` is how float32 was computed. For bandwidth the same operation counts, or the
         best of all where that one was not measured.
         """
-        token = "tfloat32" if precision == "TF32" else case.dtype
-        token = _SAME_UNITS.get(token, token)
+        token = unit_dtype(case.dtype, precision)
+        if token is None:
+            return None
         op = str(case.params.get("op", _ANY))
         return self._best.get(_key(case, token, op)) or self._best.get(_key(case, token, _ANY))
 

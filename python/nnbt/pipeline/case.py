@@ -18,11 +18,13 @@ from nnbt.spec.dtypes import dtype
 from nnbt.spec.errors import StepError
 from nnbt.spec.metric import METRICS
 from nnbt.spec.options import RANDOM_DATA
+from nnbt.spec.precision import effective_bits, measured_precision
 from nnbt.timing.slope import Slope, measure_slope
 from nnbt.timing.statistics import Summary, summarize
 from nnbt.timing.window import OtherWindow, steady_window
-from nnbt.verdict.evidence import Evidence, effective_bits
+from nnbt.verdict.evidence import Evidence
 from nnbt.verdict.judge import judge
+from nnbt.verdict.times import window_note
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -248,7 +250,12 @@ def _judge(
     rate, window_s = work / summary.median_s, timed.samples.window_ns * 1e-9
     readings = {reading.name: reading.value for reading in timed.samples.readings}
     after = workload.after()
-    ceiling = published_ceiling(case, session.facts, workload.precision, _clock_hz(timed.gpu_state))
+    inner = sizes.get("inner", sizes.get("eff_n", case.n))
+    random_data = case.params.get("data", "normal") in RANDOM_DATA
+    bits = effective_bits(answer.error) if answer else None
+    told_bits = bits if random_data else None
+    precision = measured_precision(workload.precision, workload.mantissa, told_bits, inner)
+    ceiling = published_ceiling(case, session.facts, precision.name, _clock_hz(timed.gpu_state))
     verdict, reasons = judge(
         Evidence(
             case=case,
@@ -257,10 +264,10 @@ def _judge(
             rate=rate,
             window_s=window_s,
             written_bytes=_written_bytes(workload, len(timed.samples.samples_ns)),
-            random_data=case.params.get("data", "normal") in RANDOM_DATA,
+            random_data=random_data,
             units=workload.units,
-            mantissa=_mantissa(workload),
-            inner=sizes.get("inner", sizes.get("eff_n", case.n)),
+            mantissa=precision.mantissa,
+            inner=inner,
             exact_share=sizes["exact_ops"] / sizes["work_ops"] if "exact_ops" in sizes else 1.0,
             keeps_size=metric.chain,
             answer=answer,
@@ -277,19 +284,18 @@ def _judge(
             details=after.details,
         )
     )
-    measured = None if planned.cell.ceiling else session.ceilings.known(case, workload.precision)
+    measured = None if planned.cell.ceiling else session.ceilings.known(case, precision.name)
     published = None
     if metric.published_results:
         name = after.details.device_name or str(session.facts.get("device_name", ""))
         published = reference.beside(case, name)
     notes = [*workload.notes, *after.notes]
     if timed.other_window is not None:
-        notes.append(timed.other_window.note)
+        notes.append(window_note(timed.other_window))
     if measured is not None:
         notes.append(f"ceiling: {measured.by}, measured {measured.age()}")
     if published is not None:
         notes.append(published.note)
-    bits = effective_bits(answer.error) if answer else None
     slope = verified.slope
     told = slope if slope is not None and slope.doubling is not None else None
     return Result(
@@ -306,7 +312,7 @@ def _judge(
         slope_rate=workload.unit_work / told.unit_s if told and told.unit_s > 0 else None,
         overhead_us=told.overhead_s * 1e6 if told else None,
         effective_bits=bits,
-        precision=_label(case, workload, bits),
+        precision=precision.label(told_bits, device=case.device),
         samples_ns=tuple(timed.samples.samples_ns),
         stop=timed.stop,
         warmup_runs=timed.samples.warmup_runs,
@@ -340,21 +346,3 @@ def _written_bytes(workload: Workload, runs: int) -> int:
     if "work_bytes" not in workload.sizes:
         return 0
     return runs * workload.sizes.get("written_bytes", workload.sizes["matrix_bytes"])
-
-
-def _mantissa(workload: Workload) -> int | None:
-    if workload.mantissa is None:
-        return None
-    if workload.precision == "TF32":
-        return 11
-    return workload.mantissa
-
-
-def _label(case: Case, workload: Workload, bits: float | None) -> str:
-    """What was computed, where that differs from what the type's name says."""
-    if bits is None or workload.mantissa is None or METRICS[case.metric].work == "work_bytes":
-        return ""
-    name = workload.precision
-    if workload.mantissa == 24 and not name and bits < 13:
-        name = "reduced"
-    return f"{name}, {min(bits, 53):.0f} bit" if name else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nnbt.results.result import Result
 
-UNFIT = {"ABOVE_CEILING", "CACHE_RESIDENT", "NOISY_NEIGHBOUR", "UNCHECKED", "WIDE_INTERVAL"}
+UNFIT = {"ABOVE_CEILING", "CACHE_RESIDENT", "BACKGROUND_LOAD", "UNCHECKED", "WIDE_INTERVAL"}
 """Codes of reasons that make a result no ceiling, whatever its verdict."""
 GPU_LEAST_BYTES = 2**27
 """Smaller arrays than this may stay in the cache of a large GPU."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nnbt.results.numbers import RATE_UNITS, TERA, number
 from nnbt.spec.threads import KNEE_SHARE, THREADS
+from nnbt.timing.statistics import relative_half_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nnbt.peaks.published import Ceiling
     from nnbt.peaks.stored import Measured
     from nnbt.results.result import Result
+    from nnbt.spec.details import Counters, DecodedCounters, RailEnergy
 
 MIB = 2**20
 
@@ -77,9 +78,8 @@ def _interval(index: int) -> Callable[[Result], Value]:
 
 def _half_width(row: Result) -> Value:
     """Half of the 95 % interval of the median, in percent of the median."""
-    if row.interval_s is None or not row.median_s:
-        return None
-    return (row.interval_s[1] - row.interval_s[0]) / 2 / row.median_s * 100
+    width = relative_half_width(row.interval_s, row.median_s)
+    return None if width is None else width * 100
 
 
 def _param(name: str) -> Callable[[Result], Value]:
@@ -153,26 +153,34 @@ def _placement(row: Result) -> Value:
     return row.details.placement.verdict if row.details.placement is not None else None
 
 
-def _pmu(*names: str, scale: float = 1.0) -> Callable[[Result], Value]:
-    """A number of the Neural Engine's counters; None where they don't support it."""
+def _pmu_status(row: Result) -> Value:
+    return row.details.counters.status if row.details.counters is not None else None
+
+
+def _pmu(read: Callable[[Counters], float | None], scale: float) -> Callable[[Result], Value]:
+    """A number of the Neural Engine's counters."""
 
     def value(row: Result) -> Value:
-        found: object = row.details.counters
-        for name in names:
-            found = found.get(name) if isinstance(found, Mapping) else None
-        if isinstance(found, str):
-            return found
-        return found * scale if isinstance(found, int | float) else None
+        counters = row.details.counters
+        number = read(counters) if counters is not None else None
+        return None if number is None else number * scale
 
     return value
 
 
-def _rail(name: str, scale: float) -> Callable[[Result], Value]:
+def _decoded(
+    read: Callable[[DecodedCounters], float | None], scale: float = 1.0
+) -> Callable[[Result], Value]:
+    return _pmu(lambda c: read(c.decoded) if c.decoded is not None else None, scale)
+
+
+def _rail(read: Callable[[RailEnergy], float | None], scale: float) -> Callable[[Result], Value]:
     """Energy or power of the Neural Engine's rail."""
 
     def value(row: Result) -> Value:
-        found = (row.details.power or {}).get(name, {}).get("ANE")
-        return found * scale if found is not None else None
+        rail = row.details.power.rail("ANE") if row.details.power is not None else None
+        number = read(rail) if rail is not None else None
+        return None if number is None else number * scale
 
     return value
 
@@ -185,8 +193,7 @@ _WEIGHTS = "each layer's own, or shared by all"
 _WALL = "median time of an evaluation without MPSGraph, by the host's clock"
 _HW = "rate of one evaluation by the driver's hardware time"
 _LANES = "share of the multiply-accumulates that a core can do per cycle"
-_CLOCK = "clock of the ANE: nominal cycles over time and cores"
-_MACS = "multiply-accumulates per nominal cycle and core"
+_CLOCK = "clock of the ANE: nominal cycles / (time x cores)"
 
 # fmt: off
 COLUMNS: tuple[Column, ...] = (
@@ -270,33 +277,30 @@ COLUMNS: tuple[Column, ...] = (
         lambda r: r.overhead_us, 7, decimals=1,
     ),
     # Rows of the Neural Engine: where they ran, its counters, its energy.
-    Column("placement", "placement", "where a chain for the ANE ran", _placement, 4, True),
-    Column("pmu", "counters", "status of the ANE's counters", _pmu("status"), 3, True),
-    Column("ane_wall_ms", "ANE wall ms", _WALL, _pmu("wall_s", scale=1e3), 6),
+    Column("placement", "placement", "where a chain ran", _placement, 4, True),
+    Column("pmu", "counters", "status of the ANE's counters", _pmu_status, 3, True),
+    Column("ane_wall_ms", "ANE wall ms", _WALL, _pmu(lambda c: c.wall_s, 1e3), 6),
+    Column("ane_hw_ms", "ANE hw ms", "the same by the driver", _pmu(lambda c: c.hw_s, 1e3), 5),
+    Column("hw_gops", "hw GOPS", _HW, _decoded(lambda d: d.hw_ops_per_s, 1e-9), 4, prefix="G"),
+    Column("hw_tops", "hw TOPS", _HW, _decoded(lambda d: d.hw_ops_per_s, 1e-12), 4, prefix="T"),
     Column(
-        "ane_hw_ms", "ANE hw ms", "the same by the driver's hardware time",
-        _pmu("hw_s", scale=1e3), 5,
-    ),
-    Column("hw_gops", "hw GOPS", _HW, _pmu("decoded", "hw_ops_per_s", scale=1e-9), 4, prefix="G"),
-    Column("hw_tops", "hw TOPS", _HW, _pmu("decoded", "hw_ops_per_s", scale=1e-12), 4, prefix="T"),
-    Column(
-        "macs_per_cycle_core", "MACs/cyc/core", _MACS,
-        _pmu("decoded", "macs_per_cycle_core"), 3,
+        "macs_per_cycle_core", "MACs/cyc/core", "multiply-accumulates per nominal cycle and core",
+        _decoded(lambda d: d.macs_per_cycle_core), 3,
     ),
     Column(
         "pct_of_lanes", "% lanes", _LANES,
-        _pmu("decoded", "utilisation", scale=100), 3, decimals=1,
+        _decoded(lambda d: d.utilisation, 100), 3, decimals=1,
     ),
-    Column("ane_clock_ghz", "ANE GHz", _CLOCK, _pmu("decoded", "clock_hz", scale=1e-9), 5),
+    Column("ane_clock_ghz", "ANE GHz", _CLOCK, _decoded(lambda d: d.clock_hz, 1e-9), 5),
     Column(
-        "dma_gb_per_s", "DMA GB/s", "ANE memory traffic over hardware time",
-        _pmu("decoded", "dma_bytes_per_s", scale=1e-9), 4,
+        "dma_gb_per_s", "DMA GB/s", "memory traffic of the ANE over hardware time",
+        _decoded(lambda d: d.dma_bytes_per_s, 1e-9), 4,
     ),
     Column(
         "ane_mj", "ANE mJ", "energy of the ANE per run (IOReport)",
-        _rail("run_energy_j", 1e3), 4,
+        _rail(lambda r: r.run_energy_j, 1e3), 4,
     ),
-    Column("ane_w", "ANE W", "power of the ANE (IOReport)", _rail("power_w", 1.0), 6),
+    Column("ane_w", "ANE W", "power of the ANE (IOReport)", _rail(lambda r: r.power_w, 1.0), 6),
     Column(
         "effective_bits", "bits", "correct bits of the output",
         lambda r: r.effective_bits, 3, decimals=1,

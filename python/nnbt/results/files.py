@@ -14,6 +14,7 @@ from nnbt.spec.errors import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from os import PathLike
 
 _WRITE_ONE = "name a file that nnbt --json wrote"
 
@@ -24,7 +25,7 @@ def json_text(run: Run, ladder: Mapping[str, Any] | None = None) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
-def load(path: str | Path) -> Run:
+def load(path: str | PathLike[str]) -> Run:
     """The run in a file that --json wrote, of this or an earlier schema.
 
     Raises Unsupported with one sentence for a file that can't be read, is cut short, is not

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nnbt.spec.threads import KNEE_SHARE, THREADS, Knee
+from nnbt.timing.statistics import relative_half_width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,7 @@ def _doubt(rows: Sequence[Result]) -> str:
     """Why the rates of a sweep may not show its knee; empty for nothing."""
     if any(not row.rate or row.verdict == "INVALID" for row in rows):
         return "not all thread counts have a rate"
-    if any("NOISY_NEIGHBOUR" in {reason.code for reason in row.reasons} for row in rows):
+    if any("BACKGROUND_LOAD" in {reason.code for reason in row.reasons} for row in rows):
         return "other work took processors meanwhile"
     if not all(_known(row) for row in rows):
         return f"not all medians are known to {1 - KNEE_SHARE:.0%}"
@@ -46,10 +47,8 @@ def _doubt(rows: Sequence[Result]) -> str:
 
 def _known(row: Result) -> bool:
     """Whether the median is known as well as the knee asks for."""
-    if row.interval_s is None or not row.median_s:
-        return False
-    low, high = row.interval_s
-    return (high - low) / 2 / row.median_s <= 1 - KNEE_SHARE
+    width = relative_half_width(row.interval_s, row.median_s)
+    return width is not None and width <= 1 - KNEE_SHARE
 
 
 def with_knee(rows: Sequence[Result]) -> list[Result]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nnbt.spec.details import Details
+from nnbt.spec.precision import PrecisionName
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,7 +102,7 @@ class Workload:
     unit_name: str
     sizes: Mapping[str, int]
     mantissa: int | None = None
-    precision: str = ""
+    precision: PrecisionName = ""
     notes: tuple[str, ...] = ()
     no_slope: str = ""
     after: Callable[[], After] = After

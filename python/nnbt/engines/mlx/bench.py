@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from nnbt.engines.mlx.data import Data, Placement, Split
 from nnbt.machine import mlx
-from nnbt.machine.mlx_runtime import empty_evaluation
+from nnbt.machine.mlx_runtime import empty_evaluation, product_precision
 from nnbt.spec.dtypes import DType, dtype
 from nnbt.spec.metric import METRICS
+from nnbt.spec.precision import PrecisionName, tf32_enabled
 from nnbt.spec.workload import Answer, Measure, Step, Workload
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Bench:
     sizes: Mapping[str, int]
     rotation: int
     measure: Measure
-    precision: str = ""
+    precision: PrecisionName = ""
 
     @classmethod
     def of(cls, request: Request) -> Bench:
@@ -69,7 +69,7 @@ class Bench:
             request.sizes,
             request.rotation,
             request.measure,
-            _precision(case),
+            _precision(mx, case),
         )
 
     def __post_init__(self) -> None:
@@ -190,8 +190,8 @@ class Bench:
         )
 
 
-def _precision(case: Case) -> str:
-    """How a float32 product is computed where that is known beforehand."""
-    if case.dtype not in ("float32", "complex64") or case.device == "cpu":
+def _precision(mx: Any, case: Case) -> PrecisionName:
+    """How MLX computes a product of this case, before anything was measured."""
+    if METRICS[case.metric].work == "work_bytes":
         return ""
-    return "full" if os.environ.get("MLX_ENABLE_TF32", "1") == "0" else "TF32"
+    return product_precision(mx, case.dtype, case.device, tf32=tf32_enabled())
