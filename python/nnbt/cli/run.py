@@ -13,12 +13,12 @@ from nnbt.machine.files import check_writable, is_stream, own_stream, write_atom
 from nnbt.pipeline.session import execute
 from nnbt.results.columns import csv_text
 from nnbt.results.files import json_text
-from nnbt.results.result import Run
 from nnbt.spec.errors import Refusal, Unsupported
 from nnbt.spec.options import spelled
 from nnbt.terminal.progress import Console
 
 if TYPE_CHECKING:
+    from nnbt.results.result import Run
     from collections.abc import Callable, Mapping
 
     from nnbt.results.result import Result
