@@ -10,7 +10,7 @@ from nnbt.machine import mlx as _mlx
 from nnbt.spec.dtypes import DTYPES, dtype
 from nnbt.spec.options import DATA
 
-TOKENS = [row.token for row in DTYPES.values() if row.kind in ("inexact", "exact")]
+TOKENS = [row.token for row in DTYPES.values() if row.family.name in ("inexact", "exact")]
 
 
 @pytest.mark.parametrize("mode", [mode for mode in DATA if mode != "nan"])

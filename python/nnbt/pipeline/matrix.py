@@ -59,10 +59,10 @@ def cell_of(case: Case) -> Cell:
                     "--device cpu, or --dtype float32."
                 )
             return cell
-    if here[0].dtypes or kind.kind == "tensor":
+    if here[0].dtypes or kind.family.name == "tensor":
         raise Unsupported(_other_dtypes(case, here[0]))
     raise Unsupported(
-        f"{metric.name} does not measure {kind.token} ({kind.kind} types have no such "
+        f"{metric.name} does not measure {kind.token} ({kind.family.name} types have no such "
         "operation): use a floating-point or integer type, such as --dtype float32 or uint8."
     )
 

@@ -58,7 +58,7 @@ ENGINE = Engine(
             "bandwidth",
             ("gpu",),
             _bandwidth,
-            frozenset({"inexact", "exact"}),
+            ("inexact", "exact"),
             ops=OPS,
             params=("op",),
             default_sizes=_default_sizes,

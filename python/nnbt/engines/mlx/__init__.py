@@ -11,11 +11,11 @@ from nnbt.spec.formulas import hybrid_sizes
 
 if TYPE_CHECKING:
     from nnbt.spec.cell import Request
-    from nnbt.spec.dtypes import Kind
+    from nnbt.spec.dtypes import FamilyName
     from nnbt.spec.workload import Workload
 
-_ALL: frozenset[Kind] = frozenset({"inexact", "exact", "quantized"})
-_DENSE: frozenset[Kind] = frozenset({"inexact", "exact"})
+_DENSE: tuple[FamilyName, ...] = ("inexact", "exact")
+_ALL: tuple[FamilyName, ...] = (*_DENSE, "quantized")
 _OPS = ("copy", "add")
 _ONE_DEVICE = ("cpu", "gpu")
 _PREDICTS = {"cpu": 2e9, "gpu": 2e13}

@@ -118,7 +118,7 @@ def on_host(mx: Any, array: Any) -> Any:
 
 def mlx_dtype(mx: Any, dtype: DType) -> Any:
     """MLX's type object; activations of quantised types are float32."""
-    if dtype.kind == "quantized":
+    if dtype.quantized:
         return mx.float32
     return mx.bool_ if dtype.token == "bool" else getattr(mx, dtype.token)
 
@@ -167,7 +167,7 @@ class Data:
         return block
 
     def _block(self, rows: int, columns: int, scale: float) -> Any:
-        if self.dtype.kind == "exact":
+        if self.dtype.exact:
             return self._integers(rows, columns)
         if self.dtype.token == "complex64":
             real, imaginary = (self._reals(rows, columns, scale / 2**0.5) for _ in range(2))

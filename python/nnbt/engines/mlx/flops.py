@@ -53,7 +53,7 @@ def _answer(
     also: str = "",
     problem: str | None = None,
 ) -> Answer:
-    exact = bool(np.array_equal(block, reference)) if bench.dtype.kind == "exact" else None
+    exact = bool(np.array_equal(block, reference)) if bench.dtype.exact else None
     inexact = exact is None
     worst, typical = element_errors(block, reference) if inexact else (None, 0.0)
     rows, columns = block.shape
@@ -128,7 +128,7 @@ def _growth(bench: Bench, multiply: Multiply, steps: int) -> float:
 
 def _with(bench: Bench, right: Any) -> tuple[Multiply, Columns]:
     mx = bench.mx
-    if bench.dtype.kind != "quantized":
+    if not bench.dtype.quantized:
         return (
             lambda block, stream: mx.matmul(block, right, stream=stream),
             lambda columns: right[:, _slice(columns)],
@@ -166,7 +166,7 @@ def _quantize(bench: Bench, weights: Any) -> tuple[list[Any], dict[str, Any]]:
 def flops(request: Request) -> Workload:
     """One matrix product a unit, left sides all different; exact types: the element-wise kernel."""
     bench = Bench.of(request)
-    if bench.dtype.kind == "exact":
+    if bench.dtype.exact:
         return _exact_flops(bench)
     place = bench.place
     multiply, columns_of = _product(bench)
@@ -191,7 +191,7 @@ def flops_graph(request: Request) -> Workload:
     """`graph_steps` products in one evaluation, each of the previous result: z = z @ b."""
     bench = Bench.of(request)
     steps = int(bench.case.params["graph_steps"])
-    if bench.dtype.kind == "exact":
+    if bench.dtype.exact:
         return _exact_flops_graph(bench, steps)
     place = bench.place
     bench.prepare(1)

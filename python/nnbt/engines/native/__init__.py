@@ -17,7 +17,7 @@ ENGINE = Engine(
             "bandwidth",
             ("cpu",),
             steps.bandwidth,
-            frozenset({"inexact", "exact"}),
+            ("inexact", "exact"),
             ops=OPS,
             params=("op", "cpu_workers"),
             default_sizes=steps.default_sizes,
