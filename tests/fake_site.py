@@ -20,11 +20,25 @@ OURS = ("mlx", "nvidia", "nnbt", "nn_backend_test", "_nn_backend_test", "__pycac
 LIBRARY = Path("mlx/lib/libmlx.so")
 
 DRIVER = """
+#include <stdio.h>
 #include <stdlib.h>
 static int number(const char* name) { return atoi(getenv(name)); }
 int cuDriverGetVersion(int* version) { *version = number("FAKE_VERSION"); return 0; }
 int cuInit(unsigned flags) { return number("FAKE_INIT") + (int)flags; }
 int cuDeviceGetCount(int* count) { *count = number("FAKE_COUNT"); return 0; }
+int cuDeviceGet(int* device, int index) { *device = 7 + index; return 0; }
+int cuDeviceGetName(char* name, int size, int device) {
+  return snprintf(name, size, "GPU %d", device) < 0;
+}
+int cuDeviceGetUuid_v2(unsigned char* uuid, int device) {
+  for (int i = 0; i < 16; ++i) uuid[i] = device + 16 * i;
+  return 0;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int device) { *bytes = (size_t)device << 36; return 0; }
+int cuDeviceGetAttribute(int* value, int attribute, int device) {
+  *value = attribute == 16 ? 132 : attribute == 75 ? 9 : attribute == 76 ? device - 7 : -1;
+  return number("FAKE_ATTRIBUTE_ERROR");
+}
 """
 
 
@@ -100,12 +114,15 @@ class Site:
         size = (site / LIBRARY).stat().st_size
         self.add_distribution("mlx-cuda-13", real.version, f"{LIBRARY},sha256=x,{size}\n")
 
-    def add_driver(self, version: int = 13000, init: int = 0, count: int = 1) -> None:
+    def add_driver(
+        self, version: int = 13000, init: int = 0, count: int = 1, attribute_error: int = 0
+    ) -> None:
         """A libcuda.so.1 that answers with these numbers, first on the loader's path."""
         folder = self.root / "driver"
         compile_library(DRIVER, folder / "libcuda.so.1")
         self.env |= {"LD_LIBRARY_PATH": str(folder), "FAKE_VERSION": str(version)}
         self.env |= {"FAKE_INIT": str(init), "FAKE_COUNT": str(count)}
+        self.env |= {"FAKE_ATTRIBUTE_ERROR": str(attribute_error)}
 
     def python(self, code: str) -> subprocess.CompletedProcess[str]:
         """Runs code with this folder as the only site-packages, and no GPU but a fake one."""

@@ -20,18 +20,22 @@ from nnbt import _native
 from nnbt.engines.mlx import bandwidth as mlx_bandwidth
 from nnbt.engines.mlx import flops as mlx_flops
 from nnbt.engines.mlx.bandwidth import OPS
+from nnbt.engines.mlx.bench import Bench
 from nnbt.engines.mlx.data import Data, sample_indices
 from nnbt.engines.mpsgraph import counters
+from nnbt.machine import mlx
 from nnbt.machine.facts import machine
 from nnbt.peaks.published import Ceiling
 from nnbt.pipeline import case as case_runner
 from nnbt.pipeline import session as runner
+from nnbt.spec.details import Details, Placement, SharedWindow, SideRates
+from nnbt.spec.workload import After
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fake_measure import FakeMeasure
-    from nnbt.engines.mlx.bench import Bench
+    from nnbt.spec.cell import Request
     from nnbt.spec.workload import SamplesLike, Workload
 
     Plant = Callable[[pytest.MonkeyPatch, FakeMeasure], dict[str, Any] | None]
@@ -96,9 +100,9 @@ def equal_products_merged_by_compile(
     """K equal products under mx.compile, really timed: MLX runs one of them, in 20 times the
     evaluation that the scripted floor is, even where its BLAS is fast."""
 
-    def builder(bench: Bench) -> Workload:
-        mx = bench.mx
-        honest = FLOPS(bench)
+    def builder(request: Request) -> Workload:
+        bench = bench_of(patch, request)
+        mx, honest = bench.mx, FLOPS(request)
         a, b = bench.input(0).blocks[0], bench.data.matrix(bench.n, bench.n)
 
         def step(k: int) -> Callable[[], None]:
@@ -131,9 +135,16 @@ def equal_products_merged_by_compile(
     return {"measure": timed, "runs": 600}
 
 
+def bench_of(patch: pytest.MonkeyPatch, request: Request) -> Bench:
+    """The bench that the builders of flops make of this request from now on."""
+    bench = Bench.of(request)
+    patch.setattr(mlx_flops, "Bench", SimpleNamespace(of=lambda _: bench))
+    return bench
+
+
 def with_flops(patch: pytest.MonkeyPatch, **changes: Any) -> None:
     """Other fields of the Workload of flops."""
-    patch.setattr(mlx_flops, "flops", lambda bench: replace(FLOPS(bench), **changes))
+    patch.setattr(mlx_flops, "flops", lambda request: replace(FLOPS(request), **changes))
 
 
 @fault("NO_RATE", metric="flops")
@@ -268,8 +279,8 @@ def every_second_multiply_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
 
 @fault("WRONG_ANSWER", metric="flops_graph")
 def half_of_the_chain_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
-    def builder(bench: Bench) -> Workload:
-        honest = FLOPS_GRAPH(bench)
+    def builder(request: Request) -> Workload:
+        bench, honest = bench_of(patch, request), FLOPS_GRAPH(request)
 
         def step(k: int) -> Callable[[], object]:
             run = honest.step(k // 2)
@@ -442,7 +453,12 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only MLX's Linux all
 @fault("PAGE_FAULTS", LINUX)
 def an_allocator_that_gives_memory_back(patch: pytest.MonkeyPatch, _: object) -> dict[str, Any]:
     """Real: outputs of 36 MiB, and MLX may keep none of their memory between runs."""
-    patch.setattr(runner, "_set_cache_limit", lambda session, _: session.mx.set_cache_limit(0))
+
+    def builder(request: Request) -> Workload:
+        mlx.core().set_cache_limit(0)
+        return BANDWIDTH(request)
+
+    patch.setattr(mlx_bandwidth, "bandwidth", builder)
     return {"measure": _native.measure, "sizes": [3072], "runs": 5, "checks": False}
 
 
@@ -555,28 +571,29 @@ def a_doubling_of_1_6_among_other_processes(_: object, measure: FakeMeasure) -> 
     other_processes(_, measure)
 
 
-def with_details(patch: pytest.MonkeyPatch, **details: object) -> None:
+def with_details(patch: pytest.MonkeyPatch, **details: Any) -> None:
     """What a builder that pairs devices, or one of the Neural Engine, reports at its end."""
 
-    def builder(bench: Bench) -> Workload:
-        return replace(BANDWIDTH(bench), after=lambda: ((), {**details}))
+    def builder(request: Request) -> Workload:
+        return replace(BANDWIDTH(request), after=lambda: After(details=Details(**details)))
 
     patch.setattr(mlx_bandwidth, "bandwidth", builder)
 
 
 @fault("LITTLE_OVERLAP")
 def sides_that_were_rarely_busy_together(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_details(patch, hybrid={"overlap": 0.5})
+    side = SideRates(1e9, 1e9, None, 1)
+    with_details(patch, shared_window=SharedWindow(0.5, side, side))
 
 
 @fault("NOT_ON_ANE")
 def a_chain_that_a_gpu_ran(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_details(patch, placement={"verdict": "not on ANE", "evidence": ["The GPU ran it."]})
+    with_details(patch, placement=Placement("not on ANE", ("The GPU ran it.",)))
 
 
 @fault("PLACEMENT_UNPROVEN")
 def a_chain_that_ran_somewhere(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_details(patch, placement={"verdict": "unproven", "evidence": ["Nothing tells."]})
+    with_details(patch, placement=Placement("unproven", ("Nothing tells.",)))
 
 
 def with_counters(patch: pytest.MonkeyPatch, **changes: float) -> None:
@@ -601,7 +618,7 @@ def with_counters(patch: pytest.MonkeyPatch, **changes: float) -> None:
         before = after
     work = counters.Work(9_000_000_000, (2**18, 2**22), "fp16")
     pmu = {"status": "ok", "architecture": "h16g", "cores": 16, "windows": windows}
-    with_details(patch, pmu=counters.details_of({"status": "ok", "pmu": pmu}, work))
+    with_details(patch, counters=counters.details_of({"status": "ok", "pmu": pmu}, work))
 
 
 @fault("COUNTERS_INCONSISTENT")

@@ -17,7 +17,6 @@ from nnbt.engines.kernel.sources import text
 from nnbt.engines.kernel.sources.chip_clock import LEAST_NS, chip_clock
 from nnbt.engines.kernel.sources.instructions import has_tcgen05, successor_note
 from nnbt.machine import mlx as _mlx
-from nnbt.spec.formats import FORMATS, exact_operands, pack_words, uniform_bits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -424,47 +423,6 @@ def test_products_that_do_not_finish_leave_no_number(mx, tmp_path: Path):
     )
     assert "100.0% of the sums are off" in (built.check() or "")
     assert (outputs[0] == -1).all()
-
-
-# --- operands -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_formats_keep_integers(name):
-    row = FORMATS[name]
-    values = np.arange(-row.exact_integer, row.exact_integer + 1, dtype=np.float64)
-    if len(values) > 2**17:
-        values = values[:: len(values) // 2**16]
-    assert np.array_equal(row.decode(row.encode(values)), values)
-
-
-def test_formats_round_to_nearest():
-    fractions = np.array([1.0, 1 + 2**-9, 1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-12])
-    decode = {name: row.decode(row.encode(fractions)) for name, row in FORMATS.items()}
-    assert list(decode["bfloat16"]) == [1, 1, 1, 1 + 2**-6, -1]
-    assert list(decode["tfloat32"]) == [*fractions[:4], -1]
-    codes = FORMATS["float8_e4m3"].decode(np.array([0x7E, 0x01, 0x38, 0xC0], np.uint8))
-    assert list(codes) == [448, 2**-9, 1, -2]
-
-
-def test_exact_operands_grow_slowly_while_their_factors_are_large():
-    tiles = exact_operands(32, 16, 64, magnitude=255, growth=7, seed=3)
-    assert 1 <= np.abs(tiles.product).min() <= np.abs(tiles.product).max() <= 7
-    assert np.abs(tiles.left).max() == 255
-    assert np.abs(tiles.right).mean() > 100
-    partial = tiles.left[:, :32] @ tiles.right[:, :32].T
-    assert np.abs(partial).max() <= tiles.peak
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_uniform_bits(name):
-    row = FORMATS[name]
-    bits = uniform_bits(row, (64, 64), 1)
-    values = row.decode(bits) / (127 if name == "int8" else 1)
-    assert bits.dtype.itemsize * 8 == row.bits
-    assert np.abs(values).max() <= 1
-    assert np.abs(values).mean() == pytest.approx(0.5, abs=0.02)
-    assert pack_words(bits).shape == (64, 64 * row.bits // 32)
 
 
 # --- machine code: what the compiler makes of the sources, without a GPU ------------------------

@@ -12,6 +12,7 @@ from nnbt.cli import info
 from nnbt.machine.devices import DEVICES
 from nnbt.results.columns import COLUMNS, TERMINAL_ONLY
 from nnbt.spec.dtypes import DTYPES
+from nnbt.spec.errors import Refusal
 from nnbt.spec.metric import METRICS
 from nnbt.spec.options import DATA
 from nnbt.verdict.checks import CHECKS
@@ -36,7 +37,7 @@ def test_the_overview_names_machine_libraries_and_devices() -> None:
 
 
 def test_a_device_that_is_missing_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = dataclasses.replace(DEVICES["gpu"], missing=lambda: "No GPU at all: type --device cpu.")
+    gone = dataclasses.replace(DEVICES["gpu"], missing=lambda: Refusal("No GPU at all", "use it"))
     monkeypatch.setitem(DEVICES, "gpu", gone)
     assert "No GPU at all" in info.overview()
 

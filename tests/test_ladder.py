@@ -25,10 +25,13 @@ from nnbt.ladder.run import climb
 from nnbt.ladder.rungs import RUNGS, Ladder, Rung, best_of, clock_derived, published, rung_options
 from nnbt.ladder.tests import Facts, loaded_blas
 from nnbt.machine.devices import DEVICES
+from nnbt.machine.nvml import GpuState
 from nnbt.machine.shared_cores import Pair, SharedCores
 from nnbt.results.result import Reason, Result, Run
 from nnbt.spec.case import Case
+from nnbt.spec.details import ClockPeak, Details
 from nnbt.spec.options import Options
+from nnbt.spec.precision import mlx_precision
 from nnbt.terminal.ladder import bar, ladder_csv, ladder_text
 from result_schema import validate
 
@@ -203,7 +206,7 @@ def test_a_rung_of_invalid_and_missing_rows_says_why() -> None:
 
 def test_the_clock_of_the_chains_makes_a_peak() -> None:
     rows = [
-        result("native", details={"clock_peak": {"rate": rate, "source": f"{rate:g}"}})
+        result("native", details=Details(clock_peak=ClockPeak(rate, f"{rate:g}")))
         for rate in (1e9, 3e9, 2e9)
     ]
     found = clock_derived("flops", "float32", run_of(*rows), rows[0], no_peak)
@@ -214,8 +217,12 @@ def no_peak(token: str, clock_hz: float) -> None:
     del token, clock_hz
 
 
+def gpu_state(**known: Any) -> GpuState:
+    return GpuState(**{**dict.fromkeys(GpuState.__dataclass_fields__), **known})
+
+
 def gpu_row(**state: Any) -> Result:
-    return result("kernel", 9e11, device="gpu", details={"gpu_state": state})
+    return result("kernel", 9e11, device="gpu", gpu_state=gpu_state(**state))
 
 
 def test_the_clock_of_a_gpu_makes_a_peak() -> None:
@@ -228,18 +235,23 @@ def test_the_clock_of_a_gpu_makes_a_peak() -> None:
 
 def test_the_clock_that_a_kernel_counted_comes_before_that_of_nvml() -> None:
     row = gpu_row(sm_clock_mhz=1965)
-    row = replace(row, details={**row.details, "chip_clock_mhz": 1785.0})
+    row = replace(row, details=Details(chip_clock_hz=1785e6))
     found = clock_derived("flops", "bfloat16", run_of(row), row, lambda _, hz: hz * 1000)
     assert (found.rate, found.by) == (1.785e12, "at 1,785 MHz under load by its own counter")
 
 
 def counted(chain: str, dtype: str, mhz: float, per_clock: int) -> Result:
     """A row of engine kernel with the peak that its blocks counted."""
-    peak = {"rate": 132 * per_clock * mhz * 1e6, "source": f"132 SM x {per_clock} x {mhz:g} MHz"}
-    details = {
-        "gpu_state": {"sm_clock_mhz": 1811}, "chip_clock_mhz": mhz, "clock_peak": peak
-    }  # fmt: skip
-    row = result("kernel", 901e12, device="gpu", params={"chain": chain}, details=details)
+    peak = ClockPeak(132 * per_clock * mhz * 1e6, f"132 SM x {per_clock} x {mhz:g} MHz")
+    details = Details(chip_clock_hz=mhz * 1e6, clock_peak=peak)
+    row = result(
+        "kernel",
+        901e12,
+        device="gpu",
+        params={"chain": chain},
+        details=details,
+        gpu_state=gpu_state(sm_clock_mhz=1811),
+    )
     return replace(row, case=replace(row.case, dtype=dtype))
 
 
@@ -410,7 +422,12 @@ HOLDS: dict[str, tuple[Facts, Facts]] = {
         facts("library", "native", "native avx512_float32", own="openblas, SkylakeX kernels"),
     ),
     "OLDER_INSTRUCTIONS": (
-        facts("native", "clock", row=result("kernel", details={"no_ceiling": "Not used."}), **GPU),
+        facts(
+            "native",
+            "clock",
+            row=result("kernel", details=Details(not_a_ceiling="Not used.")),
+            **GPU,
+        ),
         facts("native", "clock", row=result("kernel"), **GPU),
     ),
     "HIDDEN_SMT": (
@@ -446,7 +463,11 @@ def test_a_cause_holds_where_it_was_planted_and_nowhere_else(
     [
         (gpu_row(sm_clock_mhz=1200), "at 1,200 MHz under load by NVML, below"),
         (
-            result("kernel", details={"gpu_state": {"sm_clock_mhz": 1200}, "chip_clock_mhz": 1100}),
+            result(
+                "kernel",
+                gpu_state=gpu_state(sm_clock_mhz=1200),
+                details=Details(chip_clock_hz=1.1e9),
+            ),
             "at 1,100 MHz under load by its own counter, below",
         ),
     ],
@@ -593,12 +614,16 @@ def test_a_rate_out_of_a_cache_says_so() -> None:
     params = {"op": "copy", "stores": "ordinary", "cpu_workers": 2}
     for level, words in (("L2", "in L2"), ("memory", "partly in the last cache")):
         row = result(
-            "native", metric="bandwidth", params=params, reasons=(note,), details={"fits_in": level}
+            "native",
+            metric="bandwidth",
+            params=params,
+            reasons=(note,),
+            details=Details(fits_in=level),
         )
         assert best_of(RUNGS["native"], run_of(row)).by == (
             f"native copy, ordinary stores, {words}"
         )
-    row = result("native", metric="bandwidth", params=params, details={"fits_in": "memory"})
+    row = result("native", metric="bandwidth", params=params, details=Details(fits_in="memory"))
     assert best_of(RUNGS["native"], run_of(row)).by == "native copy, ordinary stores"
 
 
@@ -611,7 +636,7 @@ def test_the_library_of_apple_gpus_is_a_row_with_a_sentence(
 
 
 H200_RATES = {"kernel": 926e12, "library": 771e12, "mlx": 641e12, "mlx-compiled": 630e12}
-CAPPED = {"sm_clock_mhz": 1755, "throttle_reasons": ("software power cap",)}
+CAPPED = gpu_state(sm_clock_mhz=1755, throttle_reasons=("software power cap",))
 
 
 def h200(asked: list[Options]) -> Any:
@@ -623,9 +648,19 @@ def h200(asked: list[Options]) -> Any:
         params = {"chain": "wgmma"} if engine == "kernel" else {}
         row = result(engine, H200_RATES[engine], device="gpu", params=params)
         case = replace(row.case, dtype=token)
-        return Run(H200, [], "", [replace(row, case=case, details={"gpu_state": CAPPED})])
+        return Run(H200, [], "", [replace(row, case=case, gpu_state=CAPPED)])
 
     return execute
+
+
+def on_gpu(patch: pytest.MonkeyPatch, facts: dict[str, Any], backend: str) -> None:
+    """MLX on a GPU with these facts."""
+    patch.setattr(
+        ladder_run,
+        "product_precision",
+        lambda _, token, device, tf32: mlx_precision(token, device, facts, tf32=tf32),
+    )
+    patch.setattr(ladder_run._mlx, "backend", lambda: backend)
 
 
 @pytest.fixture
@@ -637,8 +672,7 @@ def on_h200(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
     monkeypatch.setitem(DEVICES, "gpu", present)
     monkeypatch.setattr(ladder_run, "execute", h200(asked))
     info = {"compute_capability_major": 9, "compute_capability_minor": 0}
-    facts = {**H200, "backend": "cuda", "device_info": info}
-    monkeypatch.setattr(ladder_run, "describe_machine", lambda *_: facts)
+    on_gpu(monkeypatch, {**H200, "device_info": info}, "cuda")
     monkeypatch.setattr(gpu_kernels, "compute_capability", lambda _: (9, 0))
     monkeypatch.setattr(gpu_kernels, "multiprocessors", lambda: 132)
     return asked
@@ -678,9 +712,9 @@ def test_float32_is_set_against_what_mlx_makes_of_it(
         ({"device_info": {"compute_capability_major": 7}}, "default", "float32", "float32"),
         ({"device_info": {"compute_capability_major": 8}}, "default", "tfloat32", "tfloat32"),
         ({"device_info": {"compute_capability_major": 8}}, "off", "float32", "float32"),
-        ({"device_info": {"architecture": "applegpu_g13g"}, "backend": "metal"},
+        ({"device_info": {"architecture": "applegpu_g13g"}, "system": "macOS 15.6"},
          "default", "float32", "float32"),
-        ({"device_info": {"architecture": "applegpu_g17g"}, "backend": "metal",
+        ({"device_info": {"architecture": "applegpu_g17g"},
           "system": "macOS 26.2"}, "default", "float32", "tfloat32"),
     ],
 )  # fmt: skip
@@ -694,9 +728,7 @@ def test_the_upper_rungs_have_the_precision_of_mlx(
 ) -> None:
     asked: list[str] = []
     published_rung = ladder.published
-    monkeypatch.setattr(
-        ladder_run, "describe_machine", lambda *_: {**H200, "backend": "cuda", **facts}
-    )
+    on_gpu(monkeypatch, {**H200, **facts}, "cuda" if "system" not in facts else "metal")
     monkeypatch.setattr(
         ladder, "published", lambda *args: asked.append(args[2]) or published_rung(*args)
     )

@@ -1,4 +1,4 @@
-"""nnbt.machine.facts: facts out of trees made for the test, and a fake NVML that is a real library."""
+"""nnbt.machine.facts: made-up trees of files, and a fake NVML that is a real library."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from fake_site import compile_library
-from nnbt.machine import cgroup as _cgroup
+from nnbt.machine import cgroup, devices
 from nnbt.machine import facts as machine
+from nnbt.machine.cuda import DriverState
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,39 +85,48 @@ def test_control_group(
     quota: float | None,
 ) -> None:
     write(tmp_path, files)
-    assert _cgroup.memory(tmp_path) == memory
-    assert _cgroup.cpu_quota(tmp_path) == quota
+    assert cgroup.memory(tmp_path) == memory
+    assert cgroup.cpu_quota(tmp_path) == quota
 
 
-HOST = {
-    "proc/meminfo": f"MemTotal: {8 * GIB // 1024} kB\nMemAvailable: {6 * GIB // 1024} kB\n",
-    "proc/cpuinfo": "processor\t: 0\nmodel name\t: Fast CPU\n\nprocessor\t: 1\n",
-    "sys/devices/system/cpu/cpu0/topology/thread_siblings_list": "0-1\n",
-    "sys/devices/system/cpu/cpu1/topology/thread_siblings_list": "0-1\n",
-    "sys/devices/system/cpu/cpu2/topology/thread_siblings_list": "2-3\n",
-    "etc/os-release": 'NAME="Some"\nPRETTY_NAME="Some Linux 12"\n',
-}
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine of 2 cores with 2 threads each, 8 GiB, of which 6 are available."""
+    memory = SimpleNamespace(total=8 * GIB, available=6 * GIB)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: 4 if logical else 2)
+
+
+CPUINFO = {"proc/cpuinfo": "processor\t: 0\nmodel name\t: Fast CPU\n\nprocessor\t: 1\n"}
 
 
 @linux
+@pytest.mark.usefixtures("host")
 def test_linux_facts(tmp_path: Path) -> None:
-    facts = machine._linux(write(tmp_path, HOST))
-    assert (facts.cpu, facts.physical_cpus, facts.system) == ("Fast CPU", 2, "Some Linux 12")
+    facts = machine.machine(write(tmp_path, CPUINFO))
+    assert (facts.cpu, facts.physical_cpus, facts.logical_cpus) == ("Fast CPU", 2, 4)
     assert (facts.total_memory_bytes, facts.available_memory_bytes) == (8 * GIB, 6 * GIB)
     assert (facts.memory_limit_bytes, facts.cpu_quota) == (None, None)
 
 
 @linux
+@pytest.mark.usefixtures("host")
 def test_available_memory_is_within_the_limit(tmp_path: Path) -> None:
-    facts = machine._linux(write(tmp_path, HOST | V2))
+    facts = machine.machine(write(tmp_path, CPUINFO | V2))
     assert facts.memory_limit_bytes == 4 * GIB
     assert facts.available_memory_bytes == 2 * GIB
     assert facts.usable_cpus == 1
 
 
 @linux
-def test_unknown_is_none(tmp_path: Path) -> None:
-    facts = machine._linux(tmp_path)
+@pytest.mark.parametrize("meminfo", [None, "", "MemTotal: many kB\n"])
+def test_unknown_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meminfo: str | None
+) -> None:
+    write(tmp_path, {"proc/uptime": ""} | ({} if meminfo is None else {"proc/meminfo": meminfo}))
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "proc"))
+    monkeypatch.setattr(psutil, "cpu_count", lambda **_: None)
+    facts = machine.machine(tmp_path)
     assert facts.cpu is None
     assert facts.physical_cpus is None
     assert facts.total_memory_bytes is None
@@ -122,7 +134,35 @@ def test_unknown_is_none(tmp_path: Path) -> None:
     assert len(facts.fingerprint) == 12
 
 
-def test_arm_processors_have_numbers_for_a_name(tmp_path: Path) -> None:
+@linux
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [
+        (b'NAME="Some"\nPRETTY_NAME="Some \xc3\x9f Linux 12"\n', "Some \u00df Linux 12"),
+        (b"PRETTY_NAME=Some\nnonsense = 'a\n", "Some"),
+        (b"", "Linux"),
+        (b"PRETTY_NAME=\xff\n", "Linux"),
+        (None, "Linux"),
+    ],
+    ids=["utf-8", "odd", "empty", "not utf-8", "none"],
+)
+def test_name_of_the_system(tmp_path: Path, release: bytes | None, name: str) -> None:
+    """In an ASCII locale too."""
+    path = tmp_path / "os-release"
+    if release is not None:
+        path.write_bytes(release)
+    code = (
+        f"import platform; platform._os_release_candidates = ({str(path)!r},)\n"
+        "from nnbt.machine import facts; print(ascii(facts.machine().system))"
+    )
+    env = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == ascii(name)
+
+
+def test_an_arm_cpu_is_named_by_its_numbers(tmp_path: Path) -> None:
     cpuinfo = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n\n"
     path = write(tmp_path, {"cpuinfo": cpuinfo}) / "cpuinfo"
     assert machine._cpu_model(path) == "Arm implementer 0x41 part 0xd4f"
@@ -165,7 +205,7 @@ def test_usable_cpus(
 NVML = """
 #include <string.h>
 typedef struct { unsigned long long total, free, used; } Memory;
-int nvmlInit_v2(void) { return 0; }
+int nvmlInitWithFlags(unsigned flags) { return 0; }
 int nvmlDeviceGetCount_v2(unsigned* count) { *count = 2; return 0; }
 int nvmlSystemGetDriverVersion(char* text, unsigned size) {
   strncpy(text, "580.1", size);
@@ -238,17 +278,63 @@ def test_gpus_through_nvml(tmp_path: Path) -> None:
 
 @linux
 def test_nvml_that_does_not_start_is_no_gpu(tmp_path: Path) -> None:
-    compile_library("int nvmlInit_v2(void) { return 9; }", tmp_path / "libnvidia-ml.so.1")
+    compile_library(
+        "int nvmlInitWithFlags(unsigned flags) { return 9; }", tmp_path / "libnvidia-ml.so.1"
+    )
     assert ask(str(tmp_path)) == [[], None, True]
 
 
-def test_a_limit_of_address_space_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    statm = tmp_path / "statm"
-    statm.write_text("1000 10 10")
-    gib = 2**30
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr("resource.getrlimit", lambda _: (gib, gib))
-    left = gib - 1000 * os.sysconf("SC_PAGE_SIZE") - 2 * 72 * 2**20
-    assert machine._address_space(statm) == left
+def test_a_limit_of_address_space_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = SimpleNamespace(memory_info=lambda: SimpleNamespace(vms=GIB // 2))
+    monkeypatch.setattr(psutil, "Process", lambda: process)
+    monkeypatch.setattr(psutil, "cpu_count", lambda: 2)
+    monkeypatch.setattr("resource.getrlimit", lambda _: (GIB, GIB))
+    assert machine._address_space() == GIB // 2 - 2 * 72 * 2**20
     monkeypatch.setattr("resource.getrlimit", lambda _: (-1, -1))
-    assert machine._address_space(statm) is None
+    assert machine._address_space() is None
+
+
+PCI_GPU = {"0000:01:00.0/vendor": "0x10de\n", "0000:01:00.0/class": "0x030200\n"}
+PCI_DISK = {"0000:00:01.0/vendor": "0x10de\n", "0000:00:01.0/class": "0x010802\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [(PCI_GPU | PCI_DISK, True), (PCI_DISK, False), ({}, None), ({"a/other": ""}, None)],
+)
+def test_gpus_on_the_pci_bus(tmp_path: Path, files: dict[str, str], found: bool | None) -> None:
+    assert devices._nvidia_hardware(write(tmp_path, files)) is found
+
+
+@linux
+@pytest.mark.parametrize(
+    ("state", "hardware", "visible", "problem", "remedy"),
+    [
+        (DriverState(0, "odd", found=False), False, None, "No NVIDIA GPU in this machine", None),
+        (DriverState(0, "odd", found=False), None, None, "No GPU is visible (odd)", None),
+        (DriverState(0, "odd", found=False), True, None, "No GPU is visible (odd)", "install"),
+        (DriverState(0, "odd"), False, None, "No GPU is visible (odd)", None),
+        (DriverState(0, "odd"), True, "", "No GPU is visible (odd)", "unset CUDA_VISIBLE_DEVICES"),
+        (DriverState(1), True, None, None, None),
+    ],
+)
+def test_a_missing_gpu_says_why_and_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+    state: DriverState,
+    hardware: bool | None,
+    visible: str | None,
+    problem: str | None,
+    remedy: str | None,
+) -> None:
+    monkeypatch.setattr(devices, "nvidia_driver", lambda: state)
+    monkeypatch.setattr(devices, "_nvidia_hardware", lambda: hardware)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    missing = devices.gpu_missing()
+    assert (missing.problem if missing else None) == problem
+    assert (remedy or "") in (devices.gpu_remedy() or "")
+    assert (devices.gpu_remedy() is None) == (remedy is None)
+    assert devices.default_device() == (
+        ("cpu", problem) if problem else ("gpu", "a GPU is visible")
+    )

@@ -16,6 +16,7 @@ from nnbt.machine.devices import DEVICES
 from nnbt.pipeline import case as case_runner
 from nnbt.pipeline.matrix import ENGINES
 from nnbt.spec.dtypes import DTYPES
+from nnbt.spec.errors import Refusal
 from nnbt.spec.metric import METRICS
 from result_schema import validate
 
@@ -236,9 +237,9 @@ def test_a_refusal_names_where_it_would_run() -> None:
 def test_a_gpu_that_is_not_there_is_refused_in_one_sentence(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    absent = replace(DEVICES[device], missing=lambda: "No GPU here: type --device cpu.")
+    absent = replace(DEVICES[device], missing=lambda: Refusal("No GPU here", "use --device cpu"))
     monkeypatch.setitem(DEVICES, device, absent)
-    with pytest.raises(nnbt.Unsupported, match=re.escape("No GPU here: type --device cpu.")):
+    with pytest.raises(nnbt.Unsupported, match=r"No GPU here: use --device cpu\."):
         run("bandwidth", "mlx", device, "float32")
 
 

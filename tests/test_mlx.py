@@ -1,4 +1,4 @@
-"""nnbt.machine.mlx: which libmlx.so is taken, and what a user reads where none fits."""
+"""nnbt.machine.mlx: which libmlx.so is loaded, and the command that a refusal names."""
 
 from __future__ import annotations
 
@@ -10,31 +10,37 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib.machinery import ModuleSpec
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fake_site import LIBRARY, Site
 from nnbt import _native
 from nnbt._native import Unsupported
-from nnbt.machine import mlx as _mlx
+from nnbt.machine import mlx as nnbt_mlx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="on macOS one MLX serves all machines")
 
 MATMUL = """
 import json
-from nnbt.machine import mlx as _mlx
-mx = _mlx.core()
+from nnbt.machine import mlx
+mx = mlx.core()
 a = mx.array([[1.0, 2.0], [3.0, 4.0]])
-print(json.dumps([_mlx.backend(), (a @ a).tolist()]))
+print(json.dumps([mlx.backend(), (a @ a).tolist()]))
 """
 REFUSAL = """
 import json
-from nnbt.machine import mlx as _mlx
+from nnbt.machine import mlx
 from nnbt._native import Unsupported
 try:
-    _mlx.core()
+    mlx.core()
 except Unsupported as error:
     print(json.dumps(str(error)))
 """
@@ -109,14 +115,14 @@ def test_the_users_own_import_is_taken(site: Site) -> None:
     assert site.answer(
         "import ctypes, json\n"
         f"ctypes.CDLL({str(site.bundle / LIBRARY)!r}, mode=ctypes.RTLD_GLOBAL)\n"
-        "import mlx.core\nfrom nnbt.machine import mlx as _mlx\n"
-        "print(json.dumps(_mlx.core() is mlx.core))"
+        "import mlx.core\nfrom nnbt.machine.mlx import core\n"
+        "print(json.dumps(core() is mlx.core))"
     )
 
 
 def test_threads_get_one_module() -> None:
     found: list[object] = []
-    threads = [threading.Thread(target=lambda: found.append(_mlx.core())) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: found.append(nnbt_mlx.core())) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -130,8 +136,8 @@ def test_versions_do_not_import_mlx(site: Site) -> None:
     site.add_mlx()
     site.add_cuda()
     answer = site.answer(
-        "import json, sys\nfrom nnbt.machine import mlx as _mlx\n"
-        "print(json.dumps([_mlx.versions(), 'mlx.core' in sys.modules]))"
+        "import json, sys\nfrom nnbt.machine.mlx import versions\n"
+        "print(json.dumps([versions(), 'mlx.core' in sys.modules]))"
     )
     mlx = version("mlx")
     assert answer == [{"mlx": mlx, "mlx-cuda-13": mlx, "bundled-cpu": mlx}, False]
@@ -162,7 +168,7 @@ def test_mlx_of_another_version(site: Site) -> None:
     site.add_mlx("0.31.0")
     ours = version("mlx")
     assert refusal(site) == (
-        f"mlx 0.31.0 is installed, and nnbt carries the CPU library of {ours}: "
+        f"mlx 0.31.0 is installed, but nnbt contains the CPU library of {ours}: "
         f"pip install mlx=={ours} mlx-cuda-13=={ours}"
     )
 
@@ -173,8 +179,7 @@ def test_bundled_library_cut_short(site: Site, kept: int) -> None:
     site.add_mlx()
     site.replace(site.bundle / LIBRARY, CPU_LIBRARY.read_bytes()[:kept])
     text = refusal(site)
-    assert text.startswith("nnbt's own copy of MLX's CPU library")
-    assert "a file is missing or cut short" in text
+    assert "_mlx_cpu/mlx/lib/libmlx.so" in text
     assert text.endswith("pip install --force-reinstall --no-deps nn-backend-test")
 
 
@@ -188,7 +193,7 @@ def test_bundled_file_missing(site: Site, name: str) -> None:
     else:
         path.unlink()
     text = refusal(site)
-    assert "can't be loaded" in text
+    assert "_mlx_cpu/mlx/lib/libmlx.so" in text
     assert text.endswith("pip install --force-reinstall --no-deps nn-backend-test")
 
 
@@ -199,7 +204,8 @@ def test_foreign_mlx_cpu_where_a_gpu_is(site: Site) -> None:
     site.add_distribution("mlx-cpu", version("mlx"))
     site.add_driver()
     assert refusal(site) == (
-        f"{site.root / LIBRARY} is not the file of mlx-cuda-13, since mlx-cpu owns the same path: "
+        f"{site.root / LIBRARY} is not the file that mlx-cuda-13 installed (mlx-cpu installs the "
+        "same path): "
         "pip uninstall -y mlx-cpu && pip install --force-reinstall --no-deps "
         f"mlx-cuda-13=={version('mlx')}"
     )
@@ -211,7 +217,7 @@ def test_libmlx_removed_where_a_gpu_is(site: Site) -> None:
     site.add_cuda()
     (site.root / LIBRARY).unlink()
     site.add_driver()
-    assert "is not the file of mlx-cuda-13: pip install --force-reinstall" in refusal(site)
+    assert "is not the file that mlx-cuda-13 installed: pip install --force" in refusal(site)
 
 
 @linux
@@ -221,7 +227,7 @@ def test_mlx_cuda_12_instead(site: Site) -> None:
     site.add_driver()
     ours = version("mlx")
     assert refusal(site) == (
-        "mlx-cuda-12 is installed, and nnbt needs mlx-cuda-13 on this machine: pip uninstall -y "
+        "mlx-cuda-12 is installed, but nnbt needs mlx-cuda-13 here: pip uninstall -y "
         f"mlx-cuda-12 && pip install --force-reinstall mlx=={ours} mlx-cuda-13=={ours}"
     )
 
@@ -238,7 +244,10 @@ def test_mlx_and_mlx_cuda_of_two_versions(site: Site) -> None:
     site.add_mlx("0.31.0")
     site.add_cuda()
     site.add_driver()
-    assert f"mlx 0.31.0 and mlx-cuda-13 {version('mlx')} do not fit: pip install" in refusal(site)
+    ours = version("mlx")
+    text = refusal(site)
+    assert f"mlx 0.31.0 and mlx-cuda-13 {ours}" in text
+    assert text.endswith(f"pip install mlx=={ours} mlx-cuda-13=={ours}")
 
 
 @linux
@@ -247,7 +256,7 @@ def test_nvidia_wheels_missing_where_a_gpu_is(site: Site) -> None:
     site.add_cuda()
     site.add_driver()
     text = refusal(site)
-    assert text.startswith("libcublasLt.so.13, which MLX needs on an NVIDIA GPU, can't be loaded")
+    assert text.startswith("libcublasLt.so.13,")
     assert text.endswith("pip install --force-reinstall --no-deps nvidia-cublas")
 
 
@@ -255,7 +264,7 @@ def test_nvidia_wheels_missing_where_a_gpu_is(site: Site) -> None:
 def test_mlx_that_does_not_load(site: Site) -> None:
     site.add_mlx()
     site.replace(next((site.root / "mlx").glob("core.*.so")), b"not a library")
-    assert re.fullmatch(r"MLX [\d.]+ can't be loaded \(.*\): pip install .*", refusal(site))
+    assert re.fullmatch(r"MLX [\d.]+ cannot be loaded \(.*\): pip install .*", refusal(site))
 
 
 @pytest.mark.parametrize("here", [("Darwin", "x86_64"), ("Windows", "AMD64"), ("Linux", "riscv64")])
@@ -263,77 +272,87 @@ def test_platform_without_mlx(monkeypatch: pytest.MonkeyPatch, here: tuple[str, 
     monkeypatch.setattr("platform.system", lambda: here[0])
     monkeypatch.setattr("platform.machine", lambda: here[1])
     monkeypatch.delitem(sys.modules, "mlx.core", raising=False)
-    _mlx._import.cache_clear()
-    with pytest.raises(Unsupported, match=f"MLX does not run on {here[0]} {here[1]}: use Linux"):
-        _mlx.core()
+    nnbt_mlx._import.cache_clear()
+    with pytest.raises(Unsupported, match=f"MLX does not support {here[0]} {here[1]}: use"):
+        nnbt_mlx.core()
+
+
+class Extension:
+    """Finder and loader in place of MLX's extension module; `load` runs while it is imported."""
+
+    def __init__(self, load: Callable[[], None]) -> None:
+        self._load = load
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        return ModuleSpec(name, self) if name == "mlx.core" else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leaves it to Python."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.array = None
+        self._load()
+
+
+@pytest.fixture
+def replace_mlx(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], None]], None]]:
+    def replace(load: Callable[[], None]) -> None:
+        loaded = nnbt_mlx.core()
+        monkeypatch.setattr(sys.modules["mlx"], "core", loaded)
+        monkeypatch.delitem(sys.modules, "mlx.core")
+        monkeypatch.setattr(sys, "meta_path", [Extension(load), *sys.meta_path])
+        monkeypatch.setattr(nnbt_mlx, "_prepare_cpu", lambda _: None)
+        monkeypatch.setattr(nnbt_mlx, "_prepare_cuda", lambda _: None)
+        nnbt_mlx._import.cache_clear()
+
+    yield replace
+    nnbt_mlx._import.cache_clear()
 
 
 @pytest.mark.parametrize("error", [ImportError, RuntimeError, SyntaxError, AttributeError])
-def test_mlx_that_fails_in_another_way(
-    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
-) -> None:
-    def fail(_: str) -> None:
+def test_mlx_that_fails_in_another_way(replace_mlx: Any, error: type[Exception]) -> None:
+    def fail() -> None:
         raise error("odd")
 
-    monkeypatch.delitem(sys.modules, "mlx.core", raising=False)
-    monkeypatch.setattr("importlib.import_module", fail)
-    monkeypatch.setattr(_mlx, "_prepare_cpu", lambda _: None)
-    monkeypatch.setattr(_mlx, "_prepare_cuda", lambda _: None)
-    _mlx._import.cache_clear()
-    with pytest.raises(Unsupported, match=r"^MLX [\d.]+ can't be loaded \(odd\): pip install"):
-        _mlx.core()
+    replace_mlx(fail)
+    with pytest.raises(Unsupported, match=r"^MLX [\d.]+ cannot be loaded \(odd\): pip install"):
+        nnbt_mlx.core()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_wait_until_mlx_is_loaded(
-    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
-) -> None:
-    """Within the load it became "MLX can't be loaded: pip install --force-reinstall ...".
+def test_signals_wait_until_mlx_is_loaded(replace_mlx: Any, number: signal.Signals) -> None:
+    """While it loaded, a signal became "MLX cannot be loaded: pip install --force-reinstall ...".
 
     The other thread takes the signal where this one blocks it, as threads of OpenBLAS do.
     """
     loaded = []
 
-    def interrupted(name: str) -> object:
+    def interrupted() -> None:
         os.kill(os.getpid(), number)
         time.sleep(0.05)
-        loaded.append(name)
-        return sys
+        loaded.append("mlx.core")
 
-    _mlx.core()
-    monkeypatch.delitem(sys.modules, "mlx.core")
-    monkeypatch.setattr(_mlx, "importlib", type("Loader", (), {"import_module": interrupted}))
-    monkeypatch.setattr(_mlx, "_checked", lambda module: module)
-    _mlx._import.cache_clear()
+    replace_mlx(interrupted)
     done = threading.Event()
     other = threading.Thread(target=done.wait)
     other.start()
     before = signal.signal(number, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            _mlx.core()
+            nnbt_mlx.core()
         assert signal.getsignal(number) is signal.default_int_handler
     finally:
         signal.signal(number, before)
-        _mlx._import.cache_clear()
         done.set()
         other.join()
     assert loaded == ["mlx.core"]
 
 
-def test_mlx_loads_outside_the_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mlx_loads_outside_the_main_thread(replace_mlx: Any) -> None:
     """Python sets no signal handlers there."""
-    _mlx.core()
-    monkeypatch.delitem(sys.modules, "mlx.core")
-    loader = type("Loader", (), {"import_module": {"mlx.core": sys}.get})
-    monkeypatch.setattr(_mlx, "importlib", loader)
-    monkeypatch.setattr(_mlx, "_checked", lambda module: module)
-    _mlx._import.cache_clear()
-    try:
-        with ThreadPoolExecutor(1) as pool:
-            assert pool.submit(_mlx.core).result() is sys
-    finally:
-        _mlx._import.cache_clear()
+    replace_mlx(lambda: None)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(nnbt_mlx.core).result() is sys.modules["mlx.core"]
 
 
 @linux

@@ -1,15 +1,20 @@
-"""nnbt.machine.cuda: the driver's answers, and libraries and headers out of the NVIDIA wheels."""
+"""nnbt.machine.cuda: the driver, its devices, and what the NVIDIA wheels contain."""
 
 from __future__ import annotations
 
 import sys
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from fake_site import LIBRARY, Site
-from nnbt.machine import cuda as _nvidia
+from nnbt._native import Unsupported
+from nnbt.machine import cuda, mlx, nvml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NVIDIA libraries are for Linux")
 
@@ -29,7 +34,7 @@ def test_libraries_are_found_where_the_rpath_does_not_reach(site: Site, tmp_path
     site.path = [tmp_path / "elsewhere"]
     code = f"""
 import ctypes, json, pathlib
-from nnbt.machine import cuda as _nvidia
+from nnbt.machine import cuda
 def missing():
     try:
         ctypes.CDLL({str(site.root / LIBRARY)!r})
@@ -37,7 +42,7 @@ def missing():
         return str(error).partition(":")[0]
     return "libcuda.so.1"  # it has a driver, and loads
 before = missing()
-_nvidia.preload(pathlib.Path({str(site.root)!r}))
+cuda.preload(pathlib.Path({str(site.root)!r}))
 print(json.dumps([before, missing()]))
 """
     assert site.answer(code) == ["libnccl.so.2", "libcuda.so.1"]
@@ -45,8 +50,8 @@ print(json.dumps([before, missing()]))
 
 def test_a_library_that_is_loaded_already_is_not_loaded_again() -> None:
     loaded: list[str] = []
-    _nvidia.preload(Path("nowhere"), lambda name, _mode: loaded.append(name))
-    assert loaded == list(_nvidia.LIBRARIES)
+    cuda.preload(Path("nowhere"), lambda name, _mode: loaded.append(name))
+    assert loaded == list(cuda.LIBRARIES)
 
 
 def test_the_wheels_beside_mlx_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,15 +60,15 @@ def test_the_wheels_beside_mlx_come_first(tmp_path: Path, monkeypatch: pytest.Mo
         (tmp_path / root / "nvidia/cu13/lib/libx.so.1").touch()
     monkeypatch.setattr(sys, "path", [str(tmp_path / "first")])
     lib = "nvidia/cu13/lib/libx.so.1"
-    assert _nvidia.find_library("libx.so.1", tmp_path / "beside") == tmp_path / "beside" / lib
-    assert _nvidia.find_library("libx.so.1") == tmp_path / "first" / lib
-    assert _nvidia.find_library("liby.so.1") is None
+    assert cuda.find_library("libx.so.1", tmp_path / "beside") == tmp_path / "beside" / lib
+    assert cuda.find_library("libx.so.1") == tmp_path / "first" / lib
+    assert cuda.find_library("liby.so.1") is None
 
 
 HEADERS = """
 import json, os, pathlib
-from nnbt.machine import cuda as _nvidia
-_nvidia.point_to_headers(pathlib.Path({site!r}))
+from nnbt.machine import cuda
+cuda.point_to_headers(pathlib.Path({site!r}))
 print(json.dumps([os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]))
 """
 
@@ -92,8 +97,8 @@ def test_cuda_home_is_set_only_where_mlx_finds_no_headers(
 
 DRIVER = """
 import json, sys
-from nnbt.machine import mlx as _mlx
-state = _mlx.nvidia_driver()
+from nnbt.machine import cuda
+state = cuda.nvidia_driver()
 assert "mlx.core" not in sys.modules
 print(json.dumps([state.devices, state.usable, state.reason]))
 """
@@ -107,12 +112,12 @@ def test_driver_with_devices(site: Site) -> None:
 @pytest.mark.parametrize(
     ("driver", "env", "reason"),
     [
-        ({"init": 999}, {}, "CUDA error 999: the driver failed (unknown error)"),
-        ({"init": 100}, {}, "CUDA error 100: no CUDA device is visible"),
-        ({"count": 0}, {}, "CUDA error 100: no CUDA device is visible"),
-        ({"init": 100}, {"CUDA_VISIBLE_DEVICES": "-1"}, "since CUDA_VISIBLE_DEVICES is '-1'"),
-        ({"init": 12345}, {}, "CUDA error 12345: see the CUresult values"),
-        ({"version": 12080}, {}, "supports CUDA 12.8, and MLX needs 13.0: update the driver"),
+        ({"init": 999}, {}, "CUDA error 999"),
+        ({"init": 100}, {}, "CUDA error 100"),
+        ({"count": 0}, {}, "CUDA error 100"),
+        ({"init": 100}, {"CUDA_VISIBLE_DEVICES": "-1"}, "CUDA_VISIBLE_DEVICES='-1'"),
+        ({"init": 12345}, {}, "CUDA error 12345"),
+        ({"version": 12080}, {}, "CUDA 12.8, MLX needs 13.0"),
     ],
 )
 def test_driver_without_devices(
@@ -126,11 +131,65 @@ def test_driver_without_devices(
     assert reason in answer[2]
 
 
+@pytest.fixture
+def devices_anew() -> Iterator[None]:
+    cuda.cuda_devices.cache_clear()
+    yield
+    cuda.cuda_devices.cache_clear()
+
+
+@pytest.mark.usefixtures("devices_anew")
 def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise OSError(name)
 
     monkeypatch.setattr("ctypes.CDLL", missing)
-    state = _nvidia.nvidia_driver()
+    state = cuda.nvidia_driver()
     assert not state.usable
-    assert state.reason == "there is no NVIDIA driver (libcuda.so.1 was not found)"
+    assert "libcuda.so.1" in (state.reason or "")
+    assert cuda.cuda_devices() == ()
+    with pytest.raises(Unsupported):
+        cuda.multiprocessors()
+
+
+DEVICES = """
+import json, sys
+from dataclasses import astuple
+from nnbt._native import Unsupported
+from nnbt.machine import cuda
+try:
+    print(json.dumps([astuple(device) for device in cuda.cuda_devices()]))
+except Unsupported as error:
+    print(json.dumps(str(error)))
+assert "mlx.core" not in sys.modules
+"""
+
+
+def test_devices_of_the_driver_need_no_mlx(site: Site) -> None:
+    site.add_driver(count=2)
+    uuids = "GPU-07172737-4757-6777-8797-a7b7c7d7e7f7", "GPU-08182838-4858-6878-8898-a8b8c8d8e8f8"
+    assert site.answer(DEVICES) == [
+        [0, "GPU 7", uuids[0], 7 * 2**36, [9, 0], 132],
+        [1, "GPU 8", uuids[1], 8 * 2**36, [9, 1], 132],
+    ]
+
+
+def test_a_device_that_the_driver_does_not_describe_is_refused(site: Site) -> None:
+    site.add_driver(attribute_error=101)
+    assert site.answer(DEVICES) == "cuDeviceGetAttribute of the CUDA driver returned error 101."
+
+
+@pytest.mark.gpu
+def test_devices_are_those_of_mlx_and_nvml() -> None:
+    """The UUID joins the three: NVML ignores CUDA_VISIBLE_DEVICES, MLX and the driver heed it."""
+    mx = mlx.core()
+    found = mx.device_info(mx.gpu)
+    device = cuda.cuda_devices()[0]
+    assert (device.uuid, device.name) == (found["uuid"], found["device_name"])
+    assert device.compute_capability == (
+        found["compute_capability_major"],
+        found["compute_capability_minor"],
+    )
+    assert 0.9 * found["total_memory"] < device.total_memory_bytes <= found["total_memory"]
+    assert device.uuid in {gpu.uuid for gpu in nvml.gpus()}
+    assert device.multiprocessors > 0

@@ -9,9 +9,9 @@ import pytest
 
 import nnbt
 from fake_measure import FakeMeasure
+from nnbt.engines.mlx import bench as mlx_bench
 from nnbt.engines.mlx import flops as mlx_flops
 from nnbt.peaks.published import published_ceiling
-from nnbt.pipeline import case as case_runner
 from nnbt.spec.case import Case
 from nnbt.spec.precision import (
     BITS_MARGIN,
@@ -258,9 +258,9 @@ def test_a_row_is_labelled_by_its_bits(
     monkeypatch.setattr(mlx_flops, "relative_error", lambda *_: 2.0**-23.2)
     monkeypatch.setattr(mlx_flops, "element_errors", lambda *_: (2.0**-22, 2.0**-24))
     monkeypatch.setattr(
-        case_runner,
-        "mlx_precision",
-        lambda token, _, __, tf32: mlx_precision(token, "gpu", facts, tf32=tf32),
+        mlx_bench,
+        "product_precision",
+        lambda _, token, __, tf32: mlx_precision(token, "gpu", facts, tf32=tf32),
     )
     label = Precision.label
     monkeypatch.setattr(Precision, "label", lambda self, bits, **_: label(self, bits, device="gpu"))

@@ -265,7 +265,7 @@ def test_info_ane_says_what_is_there_and_what_is_locked(
         "entitlement no: the process does not carry it",
         f"access locked_mask_zeroed: {ane.STATUSES['locked_mask_zeroed']}",
         "energy by rail frozen_zero: energy counters are listed and stand still",
-        "CPU counters needs_root", "thermal state nominal", "low-power mode off",
+        "thermal state nominal", "low-power mode off",
         "nothing of this has run on Apple hardware yet",
     ):  # fmt: skip
         assert expected in words
@@ -312,7 +312,6 @@ def test_a_helper_that_cannot_be_asked_is_one_sentence(
 
 def test_every_state_of_power_has_words() -> None:
     assert set(ane_info.POWER) == {"ok", "absent", "denied", "frozen_zero"}
-    assert set(ane_info.KPERF) == {"ok", "absent", "needs_root"}
 
 
 def test_info_and_sign_helper_import_neither_mlx_nor_numpy(

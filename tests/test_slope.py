@@ -46,6 +46,7 @@ class FakeMachine:
             units=1,
             unit_work=1,
             largest_k=largest_k,
+            floor=None,
             check=lambda: Answer("nothing"),
             unit_name="unit",
             sizes={},

@@ -108,10 +108,12 @@ def _row(measure: FakeMeasure) -> nnbt.Result:
 def test_the_row_says_that_it_was_timed_twice_and_keeps_both() -> None:
     row = _row(calming())
     assert "WIDE_INTERVAL" not in [reason.code for reason in row.reasons]
-    kept = row.as_dict()["details"]["other_window"]
-    assert (kept["which"], kept["scatter"]["code"]) == ("first", "WIDE_INTERVAL")
+    kept = row.other_window
+    assert kept is not None
+    assert kept.scatter is not None
+    assert (kept.which, kept.scatter.code) == ("first", "WIDE_INTERVAL")
     assert len(row.notes) == 1 + len(_row(FakeMeasure()).notes)
-    assert len(kept["samples_ns"]) == len(SCATTERED)
+    assert len(kept.samples_ns) == len(SCATTERED)
     assert row.first_run_s == pytest.approx(2e-3)
     assert len(row.samples_ns) == len(STEADY)
 
@@ -122,5 +124,5 @@ def test_counted_runs_and_unchecked_ones_are_timed_once(more: dict[str, int]) ->
     (row,) = nnbt.run(
         "bandwidth", "cpu", "float32", [64], cpu_workers=1, measure=measure, **more
     ).results
-    assert "other_window" not in row.details
+    assert row.other_window is None
     assert row.samples_ns[0] == 1_020_000 * 13 // 10

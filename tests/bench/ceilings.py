@@ -5,8 +5,8 @@ least 97 % of cores x operations per cycle x measured clock and above NumPy's sg
 at least 85 % of its clock-derived peak. All contenders of a row take turns, and the best time of
 each counts: on a shared machine disturbance only ever adds time.
 
-Where a bar is missed on all processors, pairs of them are tried for a core that they share without
-the system showing it (nnbt.machine.shared_cores); only with that evidence the bar is that of whole cores.
+Where a bar is missed on all CPUs, pairs of them are tested for a shared core that the system does
+not report (nnbt.machine.shared_cores); only with that evidence the bar is that of whole cores.
 
     python tests/bench/ceilings.py [--rounds 8]
 """

@@ -344,7 +344,7 @@ def library_rows(table: Table) -> None:
 
     def make(dtype: str) -> dict:
         built = vendor.cublaslt_matmul(dtype, MATRIX, best_ns=best_ns)
-        row = take(f"cuBLASLt {MATRIX}", dtype, built.step, built.work.ops)
+        row = take(f"cuBLASLt {MATRIX}", dtype, built.step, built.ops)
         return {
             **row, "unit": "op/s", "check": built.check() or "ok", "notes": "; ".join(built.notes)
         }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nnbt import _native
 from nnbt._native import Unsupported
 from nnbt.machine import mlx as _mlx
-from nnbt.machine.devices import DEVICES, Device, gpu_remedy
+from nnbt.machine.devices import DEVICES, Device
 from nnbt.machine.facts import machine
 
 if TYPE_CHECKING:
@@ -97,11 +97,10 @@ def _state(device: Device) -> str:
     missing = device.missing()
     if missing is None:
         return f"ready: {device.explain}"
-    reason = missing.split(": type")[0].split("; type")[0]
-    remedy = gpu_remedy() if device.name != "ane" else None
-    if remedy is None:
-        return f"{reason}. This machine has no such device that a command could bring."
-    return f"{reason}. To change that: {remedy}"
+    if device.needs:
+        return f"needs {device.needs}"
+    remedy = device.remedy()
+    return f"{missing.problem}; {f'fix: {remedy}' if remedy else 'nothing to install'}"
 
 
 def _formulas() -> str:

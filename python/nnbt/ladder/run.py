@@ -116,7 +116,7 @@ def _checked(options: Options, library: str | None) -> str:
         raise Unsupported(f"There is no ladder of device {device}: type --device cpu or gpu.")
     missing = DEVICES[device].missing()
     if missing is not None:
-        raise Unsupported(missing)
+        raise missing
     if library is not None:
         _check_library(options, device, library)
     return device

@@ -11,34 +11,43 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nnbt.machine.cuda import nvidia_driver
+from nnbt.spec.errors import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_USE_CPU = "use --device cpu"
+
 
 @dataclass(frozen=True)
 class Device:
-    """One row of DEVICES; `missing` returns None where it can be used, else a sentence."""
+    """One row of DEVICES.
+
+    `missing` returns None where it can be used, else the Refusal to raise; `remedy` the command
+    that makes it available, or None; `needs` is the other device that it depends on.
+    """
 
     name: str
     explain: str
-    missing: Callable[[], str | None]
+    missing: Callable[[], Refusal | None]
+    remedy: Callable[[], str | None] = lambda: None
+    needs: str | None = None
 
 
-def gpu_missing() -> str | None:
-    """None if MLX can reach a GPU here, else why not and what would change it."""
+def gpu_missing() -> Refusal | None:
+    """None if MLX can use a GPU here."""
     if sys.platform == "darwin":
-        if platform.machine() == "arm64":
-            return None
-        return "No GPU: MLX needs an Apple silicon Mac; type --device cpu."
+        return None if platform.machine() == "arm64" else Refusal("MLX has no GPU here", _USE_CPU)
     state = nvidia_driver()
     if state.usable:
         return None
-    return f"No GPU that MLX can use is visible ({state.reason}): type --device cpu."
+    if not state.found and _nvidia_hardware() is False:
+        return Refusal("No NVIDIA GPU in this machine", _USE_CPU)
+    return Refusal(f"No GPU is visible ({state.reason})", _USE_CPU)
 
 
 def gpu_remedy() -> str | None:
-    """The one command that would bring the GPU, if there is one; None where nothing would."""
+    """The command that makes a GPU available; None where there is no such command."""
     if sys.platform == "darwin" or nvidia_driver().usable:
         return None
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
@@ -54,41 +63,43 @@ def gpu_remedy() -> str | None:
     return "install NVIDIA's driver 580 or later from nvidia.com/drivers"
 
 
-def _nvidia_hardware(root: Path = Path("/sys/bus/pci/devices")) -> bool:
-    """Whether a display controller (class 03) of vendor 10de is on the PCI bus."""
+def _nvidia_hardware(root: Path = Path("/sys/bus/pci/devices")) -> bool | None:
+    """Whether a display controller (class 03) of vendor 10de is on the PCI bus; None: unknown."""
+    found = None
     for device in root.glob("*"):
         try:
-            vendor = (device / "vendor").read_text().strip()
-            kind = (device / "class").read_text().strip()
+            vendor = (device / "vendor").read_text(encoding="ascii").strip()
+            kind = (device / "class").read_text(encoding="ascii").strip()
         except OSError:
             continue
-        if vendor == "0x10de" and kind.startswith("0x03"):
-            return True
-    return False
+        found = found or (vendor == "0x10de" and kind.startswith("0x03"))
+    return found
 
 
-def ane_missing() -> str | None:
-    """None on Apple silicon, else the sentence that says so."""
+def ane_missing() -> Refusal | None:
+    """None on Apple silicon."""
     if sys.platform == "darwin" and platform.machine() == "arm64":
         return None
-    return "No Apple Neural Engine: it is in Apple silicon only: type --device cpu."
-
-
-def _always() -> str | None:
-    return None
+    return Refusal("Only Apple silicon has a Neural Engine", _USE_CPU)
 
 
 DEVICES: dict[str, Device] = {
     row.name: row
     for row in (
-        Device("cpu", "the processor, through MLX's CPU back end", _always),
-        Device("gpu", "Metal on macOS, CUDA on Linux", gpu_missing),
+        Device("cpu", "CPUs of this machine", lambda: None),
+        Device("gpu", "Metal on macOS, CUDA on Linux", gpu_missing, gpu_remedy),
         Device(
             "ane",
-            "the Apple Neural Engine (conv through MPSGraph; not run on Apple hardware yet)",
+            "Apple Neural Engine (conv through MPSGraph; not yet run on Apple hardware)",
             ane_missing,
         ),
-        Device("hybrid", "CPU and GPU at the same time (bandwidth contention)", gpu_missing),
+        Device(
+            "hybrid",
+            "CPU and GPU at the same time (bandwidth contention)",
+            gpu_missing,
+            gpu_remedy,
+            needs="gpu",
+        ),
     )
 }
 
@@ -96,6 +107,4 @@ DEVICES: dict[str, Device] = {
 def default_device() -> tuple[str, str]:
     """(name, why) of --device auto: the GPU if one is visible, else the CPU."""
     missing = gpu_missing()
-    if missing is None:
-        return "gpu", "a GPU is visible"
-    return "cpu", missing.split(": type")[0]
+    return ("gpu", "a GPU is visible") if missing is None else ("cpu", missing.problem)

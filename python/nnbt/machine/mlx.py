@@ -1,14 +1,13 @@
-"""The only importer of mlx.core: lazy, and on Linux with the library that fits the machine.
+"""The only importer of mlx.core, on the first use, with the library that this machine can load.
 
-On Linux mlx-cuda-13 can be imported only where an NVIDIA driver is. Elsewhere the CPU library that
-this package carries is loaded first: the loader then takes it for MLX's own, by its SONAME.
+On Linux mlx-cuda-13 needs an NVIDIA driver. Without one, the CPU library that nnbt contains is
+loaded first: the loader then takes it for MLX's own, because it has the same SONAME.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib
 import os
 import platform
 import signal
@@ -22,8 +21,7 @@ from typing import TYPE_CHECKING, Literal
 
 from nnbt import _native
 from nnbt._native import Unsupported
-from nnbt.machine import cuda as _nvidia
-from nnbt.machine.cuda import DriverState, nvidia_driver
+from nnbt.machine import cuda
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,11 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Backend",
-    "DriverState",
     "backend",
     "bundled_version",
     "core",
-    "nvidia_driver",
     "versions",
 ]
 
@@ -50,15 +46,15 @@ _ELF64_HEADER_BYTES = 64
 
 _lock = threading.Lock()
 _importer: list[int] = []
-"""Process that imported MLX: its threads and streams are missing in a fork of it."""
+"""Process that imported MLX: a fork of it lacks MLX's threads."""
 
 
 def core() -> ModuleType:
-    """`mlx.core`, imported on the first call; `Unsupported` says what to type where it can't be."""
+    """`mlx.core`, imported on the first call. Raises Unsupported with the command that fixes it."""
     if _importer and _importer[0] != os.getpid():
         raise Unsupported(
-            "This process was forked from one that had loaded MLX, and MLX's threads are missing "
-            "in it: start it with multiprocessing.get_context('spawn'), or as a command."
+            "This process was forked after MLX was loaded, so MLX's threads are missing: use "
+            "multiprocessing.get_context('spawn') or start a new process."
         )
     with _lock:
         module = _import()
@@ -67,7 +63,7 @@ def core() -> ModuleType:
 
 
 def backend() -> Backend:
-    """What MLX computes with in this process; imports it."""
+    """What MLX uses in this process; imports it."""
     mx = core()
     if mx.cuda.is_available():
         return "cuda"
@@ -75,7 +71,7 @@ def backend() -> Backend:
 
 
 def versions() -> dict[str, str]:
-    """Versions of MLX's installed distributions, and of `bundled-cpu`, without importing MLX."""
+    """Versions of MLX's distributions and of `bundled-cpu`, without importing MLX."""
     found = {name: d.version for name in DISTRIBUTIONS if (d := _installed(name))}
     if version := bundled_version():
         found["bundled-cpu"] = version
@@ -83,7 +79,7 @@ def versions() -> dict[str, str]:
 
 
 def bundled_version() -> str | None:
-    """Version of the CPU library that this package carries; None on macOS."""
+    """Version of the CPU library that nnbt contains; None on macOS."""
     try:
         return (_bundle() / "VERSION").read_text(encoding="ascii").strip() or None
     except OSError:
@@ -91,7 +87,7 @@ def bundled_version() -> str | None:
 
 
 def _bundle() -> Path:
-    # Beside the extension: an editable install keeps the Python sources somewhere else.
+    # Beside the extension: an editable install has the Python sources elsewhere.
     return Path(_native.__file__).parent / "_mlx_cpu"
 
 
@@ -109,44 +105,44 @@ def _import() -> ModuleType:
     here = (platform.system(), platform.machine())
     if here not in PLATFORMS:
         raise Unsupported(
-            f"MLX does not run on {' '.join(here)}: use Linux (x86_64, aarch64), or a native arm64 "
-            "Python on a Mac with Apple silicon"
+            f"MLX does not support {' '.join(here)}: use Linux (x86_64, aarch64) or a native arm64 "
+            "Python on a Mac with Apple silicon."
         )
     mlx = _installed("mlx")
     if mlx is None:
         raise Unsupported(f"MLX is not installed: pip install {_requirement('mlx')}")
     if here[0] == "Linux":
-        if nvidia_driver().usable:
+        if cuda.nvidia_driver().usable:
             _prepare_cuda(mlx)
         else:
             _prepare_cpu(mlx)
     try:
         with _signals_later():
-            module = importlib.import_module("mlx.core")
+            import mlx.core as module
         return _checked(module)
     except Unsupported:
         raise
     except Exception as error:
-        # A damaged install fails in any way: a module that is cut short is a SyntaxError.
+        # A damaged install can fail in any way: a truncated module is a SyntaxError.
         raise Unsupported(
-            f"MLX {mlx.version} can't be loaded ({error}): {_REINSTALL} {_requirement('mlx')}"
+            f"MLX {mlx.version} cannot be loaded ({error}): {_REINSTALL} {_requirement('mlx')}"
         ) from error
 
 
 @contextlib.contextmanager
 def _signals_later() -> Iterator[None]:
-    """Keeps Ctrl-C and SIGTERM waiting: within the load of MLX's extension, an exception from a
-    handler becomes an ImportError that blames the installation, or aborts the process.
+    """Delays Ctrl-C and SIGTERM: while MLX's extension loads, an exception from a handler becomes
+    an ImportError that blames the installation, or aborts the process.
 
-    Blocking the signals in this thread is not enough: the kernel then picks another one (OpenBLAS
-    starts some), and Python still runs the handler here.
+    Blocking the signals in this thread is not enough: the kernel delivers them to another one
+    (OpenBLAS starts some), and Python still runs the handler here.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # handlers run in the main thread only
         return
     came: list[int] = []
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    # None: set by native code, which Python could not put back.
+    # None: a handler of native code, which Python cannot restore.
     kept = {number: handler for number, handler in before.items() if handler is not None}
     for number in kept:
         signal.signal(number, lambda got, _frame: came.append(got))
@@ -160,7 +156,7 @@ def _signals_later() -> Iterator[None]:
 
 
 def _checked(module: ModuleType) -> ModuleType:
-    # Without its extension module, the folder of type stubs mlx/core imports as an empty package.
+    # Without the extension module, the folder of type stubs mlx/core imports as an empty package.
     if not hasattr(module, "array"):
         version = ".".join(map(str, sys.version_info[:2]))
         raise Unsupported(
@@ -176,73 +172,69 @@ def _requirement(name: str) -> str:
 
 
 def _prepare_cuda(mlx: Distribution) -> None:
-    """Lets MLX's CUDA library load wherever its NVIDIA libraries lie; refuses a foreign one."""
+    """Loads the NVIDIA libraries of MLX's CUDA library. Raises Unsupported for a foreign one."""
     wanted = f"{_requirement('mlx')} {_requirement('mlx-cuda-13')}"
-    cuda = _installed("mlx-cuda-13")
-    if cuda is None and _installed("mlx-cuda-12"):
+    owner = _installed("mlx-cuda-13")
+    if owner is None and _installed("mlx-cuda-12"):
         raise Unsupported(
-            "mlx-cuda-12 is installed, and nnbt needs mlx-cuda-13 on this machine: pip uninstall "
-            f"-y mlx-cuda-12 && pip install --force-reinstall {wanted}"
+            "mlx-cuda-12 is installed, but nnbt needs mlx-cuda-13 here: pip uninstall -y "
+            f"mlx-cuda-12 && pip install --force-reinstall {wanted}"
         )
-    if cuda is None and _installed("mlx-cpu"):
-        return  # chosen by hand: MLX then runs on the CPU, with a GPU or without
-    if cuda is None:
+    if owner is None and _installed("mlx-cpu"):
+        return  # the user's choice: MLX then runs on the CPU, with a GPU or without
+    if owner is None:
         raise Unsupported(
-            "This machine has an NVIDIA GPU, and mlx-cuda-13 is not installed: "
+            "This machine has an NVIDIA GPU, but mlx-cuda-13 is not installed: "
             f"pip install {_requirement('mlx-cuda-13')}"
         )
-    if cuda.version != mlx.version:
+    if owner.version != mlx.version:
         raise Unsupported(
-            f"mlx {mlx.version} and mlx-cuda-13 {cuda.version} do not fit: pip install {wanted}"
+            f"mlx {mlx.version} and mlx-cuda-13 {owner.version} must be the same version: "
+            f"pip install {wanted}"
         )
-    library = Path(str(cuda.locate_file(_LIBRARY)))
-    expected = _recorded_size(cuda)
+    library = Path(str(owner.locate_file(_LIBRARY)))
+    expected = _recorded_size(owner)
     if not library.is_file() or (expected and library.stat().st_size != expected):
         other = next((name for name in ("mlx-cpu", "mlx-cuda-12") if _installed(name)), None)
         remove = f"pip uninstall -y {other} && " if other else ""
         raise Unsupported(
-            f"{library} is not the file of mlx-cuda-13"
-            f"{f', since {other} owns the same path' if other else ''}: "
+            f"{library} is not the file that mlx-cuda-13 installed"
+            f"{f' ({other} installs the same path)' if other else ''}: "
             f"{remove}{_REINSTALL} {_requirement('mlx-cuda-13')}"
         )
     site = library.parents[2]
-    _nvidia.preload(site)
-    _nvidia.point_to_headers(site)
+    cuda.preload(site)
+    cuda.point_to_headers(site)
 
 
 def _recorded_size(owner: Distribution) -> int | None:
     """Bytes of libmlx.so as its distribution installed it."""
-    for line in (owner.read_text("RECORD") or "").splitlines():
-        path, _, rest = line.partition(",")
-        if path == _LIBRARY:
-            size = rest.rpartition(",")[2]
-            return int(size) if size.isdigit() else None
-    return None
+    return next((file.size for file in owner.files or () if str(file) == _LIBRARY), None)
 
 
 def _prepare_cpu(mlx: Distribution) -> None:
-    """Loads the CPU library that this package carries, in place of the CUDA one."""
+    """Loads the CPU library that nnbt contains in place of the CUDA one. Raises Unsupported."""
     version = bundled_version()
     if version is not None and version != mlx.version:
         raise Unsupported(
-            f"mlx {mlx.version} is installed, and nnbt carries the CPU library of {version}: "
+            f"mlx {mlx.version} is installed, but nnbt contains the CPU library of {version}: "
             f"pip install mlx=={version} mlx-cuda-13=={version}"
         )
     library = _bundle() / _LIBRARY
     try:
         files = [library, *(_bundle() / "mlx_cpu.libs").iterdir()]
         if version is None or not all(map(_is_whole, files)):
-            raise OSError("a file is missing or cut short")  # noqa: TRY301
+            raise OSError("a file is missing or truncated")  # noqa: TRY301
         ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
         raise Unsupported(
-            f"nnbt's own copy of MLX's CPU library, {library}, can't be loaded ({error}): "
+            f"nnbt's copy of MLX's CPU library, {library}, cannot be loaded ({error}): "
             f"{_REINSTALL} nn-backend-test"
         ) from error
 
 
 def _is_whole(library: Path) -> bool:
-    """Whether an ELF file holds all that it maps: one that is cut short kills the process."""
+    """Whether an ELF file has all bytes that it maps: a truncated one kills the process."""
     size = library.stat().st_size
     with library.open("rb") as file:
         header = file.read(_ELF64_HEADER_BYTES)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nnbt._native import Unsupported
 from nnbt.machine import mlx
-from nnbt.machine.facts import available_memory_bytes, machine
+from nnbt.machine.facts import machine
 from nnbt.spec.cell import Runtime
 from nnbt.spec.precision import mlx_precision
 
@@ -61,7 +61,7 @@ def empty_evaluation(mx: Any, streams: Sequence[Any]) -> Step:
 
 def _free_bytes(mx: Any, device: str) -> dict[str, int]:
     free = {}
-    host = available_memory_bytes()
+    host = machine().available_memory_bytes
     if host is not None:
         free["cpu"] = host
     if device != "cpu":

@@ -1,12 +1,15 @@
-"""NVIDIA GPUs through NVML (libnvidia-ml.so.1, opened at run time): facts, not CUDA contexts."""
+"""NVIDIA GPUs through NVML: facts and state, without a CUDA context. Unknown is None, never 0."""
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-_SM_CLOCK, _MEMORY_CLOCK = 1, 2
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
 
 # Bits of nvmlDeviceGetCurrentClocksThrottleReasons (NVML API reference, "Clocks event reasons").
 THROTTLE_REASONS = {
@@ -24,7 +27,7 @@ THROTTLE_REASONS = {
 
 @dataclass(frozen=True)
 class Gpu:
-    """One NVIDIA GPU; `index` is NVML's, which knows nothing of CUDA_VISIBLE_DEVICES."""
+    """One NVIDIA GPU; `index` is NVML's, which ignores CUDA_VISIBLE_DEVICES."""
 
     index: int
     name: str
@@ -35,7 +38,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class GpuState:
-    """What a GPU does right now; None is what it does not tell."""
+    """Clocks, power, temperature and throttling of a GPU at one moment."""
 
     free_memory_bytes: int | None
     sm_clock_mhz: int | None
@@ -45,79 +48,77 @@ class GpuState:
     throttle_reasons: tuple[str, ...] | None
 
 
-class _Memory(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_ulonglong) for name in ("total", "free", "used"))
+class _Call(NamedTuple):
+    """A function of pynvml, its arguments after the device, and what to make of its answer."""
+
+    function: str
+    arguments: tuple[int, ...] = ()
+    value: Callable[[Any], object] = lambda answer: answer
+
+
+def _reasons(bits: int) -> tuple[str, ...]:
+    return tuple(text for bit, text in THROTTLE_REASONS.items() if bits & bit)
+
+
+_SM, _MEMORY = 1, 2  # nvmlClockType_t
+_GPU = {
+    "name": _Call("nvmlDeviceGetName"),
+    "uuid": _Call("nvmlDeviceGetUUID"),
+    "total_memory_bytes": _Call("nvmlDeviceGetMemoryInfo", value=attrgetter("total")),
+}
+_STATE = {
+    "free_memory_bytes": _Call("nvmlDeviceGetMemoryInfo", value=attrgetter("free")),
+    "sm_clock_mhz": _Call("nvmlDeviceGetClockInfo", (_SM,)),
+    "memory_clock_mhz": _Call("nvmlDeviceGetClockInfo", (_MEMORY,)),
+    "power_w": _Call("nvmlDeviceGetPowerUsage", value=lambda milliwatts: milliwatts / 1000),
+    "temperature_c": _Call("nvmlDeviceGetTemperature", (0,)),
+    "throttle_reasons": _Call("nvmlDeviceGetCurrentClocksThrottleReasons", value=_reasons),
+}
+"""Fields of GpuState: one line for each."""
 
 
 @cache
-def _library() -> ctypes.CDLL | None:
+def _library() -> ModuleType | None:
+    import pynvml  # takes 20 ms
+
     try:
-        nvml = ctypes.CDLL("libnvidia-ml.so.1")
-        return nvml if nvml.nvmlInit_v2() == 0 else None
-    except (OSError, AttributeError):
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    module: ModuleType = pynvml
+    return module
+
+
+def _ask(call: _Call, *device: object) -> Any:
+    """The value of a call; None if the function is missing or fails."""
+    nvml = _library()
+    if nvml is None:
+        return None
+    try:
+        return call.value(getattr(nvml, call.function)(*device, *call.arguments))
+    except (nvml.NVMLError, UnicodeDecodeError):
         return None
 
 
-def _ask(function: str, *arguments: object) -> bool:
-    """Calls a function of NVML; False if it is missing or does not succeed."""
-    call = getattr(_library(), function, None)
-    return call is not None and call(*arguments) == 0
-
-
-def _text(function: str, *arguments: object) -> str | None:
-    buffer = ctypes.create_string_buffer(96)
-    size = ctypes.c_uint(len(buffer))
-    return buffer.value.decode() if _ask(function, *arguments, buffer, size) else None
-
-
-def _number(function: str, device: ctypes.c_void_p, *arguments: object) -> int | None:
-    value = ctypes.c_ulonglong(0)  # wide enough for each: the others fill its low half
-    return value.value if _ask(function, device, *arguments, ctypes.byref(value)) else None
-
-
-def _memory(device: ctypes.c_void_p) -> _Memory | None:
-    memory = _Memory()
-    return memory if _ask("nvmlDeviceGetMemoryInfo", device, ctypes.byref(memory)) else None
-
-
-def _device(index: int) -> ctypes.c_void_p | None:
-    device = ctypes.c_void_p()
-    asked = _ask("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(device))
-    return device if asked else None
+def _device(index: int) -> Any:
+    return _ask(_Call("nvmlDeviceGetHandleByIndex", (index,)))
 
 
 def gpus() -> list[Gpu]:
     """The NVIDIA GPUs of this machine; empty without a driver."""
-    count = ctypes.c_uint(0)
-    if not _ask("nvmlDeviceGetCount_v2", ctypes.byref(count)):
-        return []
-    driver = _text("nvmlSystemGetDriverVersion")
+    driver = _ask(_Call("nvmlSystemGetDriverVersion"))
     found = []
-    for index in range(count.value):
+    for index in range(_ask(_Call("nvmlDeviceGetCount")) or 0):
         device = _device(index)
-        name = _text("nvmlDeviceGetName", device) if device else None
-        if device and name:
-            memory = _memory(device)
-            uuid = _text("nvmlDeviceGetUUID", device)
-            found.append(Gpu(index, name, driver, uuid, memory.total if memory else None))
+        facts = {field: _ask(call, device) for field, call in _GPU.items() if device}
+        if facts.get("name"):
+            found.append(Gpu(index, driver_version=driver, **facts))
     return found
 
 
 def gpu_state(index: int) -> GpuState | None:
-    """Clocks, power, temperature and throttling of a GPU at this moment; None without it."""
+    """The state of the GPU with this NVML index now; None without it."""
     device = _device(index)
     if device is None:
         return None
-    memory = _memory(device)
-    power_mw = _number("nvmlDeviceGetPowerUsage", device)
-    bits = _number("nvmlDeviceGetCurrentClocksThrottleReasons", device)
-    return GpuState(
-        free_memory_bytes=memory.free if memory else None,
-        sm_clock_mhz=_number("nvmlDeviceGetClockInfo", device, _SM_CLOCK),
-        memory_clock_mhz=_number("nvmlDeviceGetClockInfo", device, _MEMORY_CLOCK),
-        power_w=None if power_mw is None else power_mw / 1000,
-        temperature_c=_number("nvmlDeviceGetTemperature", device, 0),
-        throttle_reasons=None
-        if bits is None
-        else tuple(text for bit, text in THROTTLE_REASONS.items() if bits & bit),
-    )
+    return GpuState(**{field: _ask(call, device) for field, call in _STATE.items()})

@@ -1,15 +1,13 @@
-"""Hidden SMT: processors that the system shows as cores of their own and that share one.
+"""Hidden SMT: CPUs that share a core although the system reports them as separate cores.
 
-A guest may be given the two threads of a core as two cores, without a word in its topology. Work
-that fills the execution ports tells: two pinned threads of a peak chain then do no more than one.
-A busy neighbour would look the same, so a second chain is the control: additions that wait for one
-another leave most ports free, so that two threads of one core do twice the work of one, and two
-threads that lack time do not.
+A hypervisor may give a guest both threads of a core as two cores. Work that fills the execution
+ports shows it: two pinned threads of a peak chain then do no more than one. Background load would
+look the same, so a second chain is the control: dependent additions leave most ports free, so two
+threads of one core do twice the work of one, and two threads that wait for CPU time do not.
 
-Where the host moves the guest's processors from one hardware thread to another, no pair is a core
-for long: two busy processors get a core each, all of them do not. There the crowd tells: on 16
-processors of a Xeon guest no pair shared, and all did 7.6 times the work of one, 15 times of the
-control.
+Where the host moves the guest's CPUs between hardware threads, no pair stays on one core: two busy
+CPUs get a core each, all of them cannot. There all CPUs are used at once: on 16 CPUs of a Xeon
+guest no pair shared a core, and all did 7.6 times the work of one CPU, the control 15 times.
 """
 
 from __future__ import annotations
@@ -21,50 +19,49 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from nnbt import _native
+from nnbt.machine.chains import CLOCK_CHAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from nnbt.spec.workload import Measure
 
-CLOCK_CHAIN = "dependent_add"
-"""The chain that measures the clock: its operations wait for each other, so it is no peak."""
 SHARED_GAIN = (0.9, 1.35)
-"""Two threads of one core do between so many times the work of one (1.0 to 1.1 as a rule). Less is
-a thread that lacked time: a run of 0.3 ms waits 3 ms and more for its turn."""
+"""Work of two threads of one core over that of one: usually 1.0 to 1.1. Less means that a thread
+waited for CPU time: a run of 0.3 ms then waits 3 ms and more."""
 OWN_GAIN = (1.7, 2.1)
-"""Two threads with ports of their own do between so many times the work of one (1.99 to 2.00 on
-two cores of a Zen 3, while other processes kept both of them busy)."""
+"""Work of two threads on two cores over that of one: 1.99 to 2.00 on two cores of a Zen 3, even
+while other processes kept both busy."""
 SAME_CLOCK = 1.05
-"""Threads alone may differ by this factor: more is another kind of core, or disturbance."""
+"""Single threads may differ by this factor: more is another type of core, or background load."""
 CONFIRMATIONS = 3
-"""A claim needs as many measurements of the same pair: without the bounds above and with one, 4 of
-30 pairs of whole cores looked shared while nine threads wanted each processor."""
+"""Measurements of a pair that must agree: with one, and without the bounds above, 4 of 30 pairs of
+separate cores looked shared while nine threads competed for each CPU."""
 ROUNDS = 10
 LEAST_ROUNDS = 3
 RUNS = 8
 PAIR_SECONDS = 2.0
 MOST_SECONDS = 20.0
-"""All pairs may take so long; 30 ms each where the processors are cores of their own."""
+"""Limit for all pairs; each takes 30 ms where the CPUs are separate cores."""
 _TILES = ("amx_", "sme_")
 _SHARE = 0.03
-"""Of the iterations that take about 10 ms: short enough to fall between two interruptions."""
+"""Of a chain's default iterations (10 ms): short enough to fit between two interruptions."""
 CROWD = 4
-"""So many processors are one at least; of two the pair tells."""
+"""Fewest CPUs to use all at once; two are a pair."""
 CROWD_PORTS = (0.45, 0.62)
-"""All threads of a chain that fills the ports do so much of what the control does."""
+"""Gain of the chain over gain of the control, where two CPUs share each core."""
 CROWD_CONTROL = 0.8
-"""The control does at least so much of the work of as many cores."""
+"""Least gain of the control, as a share of the number of CPUs."""
 CROWD_ROUNDS = 4
 _CROWD_SHARE = 0.3
-"""3 ms a run: waking 16 threads takes 0.1."""
+"""3 ms per run: waking 16 threads takes 0.1 ms."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two processors: work of two threads over that of one, for chain and control.
+    """Two CPUs: work of two threads over that of one, for chain and control.
 
-    `calm` says whether the single threads agree with each other, as undisturbed ones do.
+    `calm` says whether the single threads took the same time, as they do without background load.
     """
 
     cpus: tuple[int, int]
@@ -75,18 +72,18 @@ class Pair:
 
     @property
     def shared(self) -> bool:
-        """Whether they share a core: the ports are shared, and nothing else took their time."""
+        """Whether they share a core: the ports are shared, and no other work took CPU time."""
         return self.calm and _within(self.gain, SHARED_GAIN) and self.controlled
 
     @property
     def controlled(self) -> bool:
-        """Whether the control did what two threads with time of their own do."""
+        """Whether the control did what two threads do that never wait for CPU time."""
         return _within(self.control_gain, OWN_GAIN)
 
 
 @dataclass(frozen=True)
 class Crowd:
-    """All processors at once: work of a thread on each over that of one, for chain and control."""
+    """All CPUs at once: work of one thread on each over that of one, for chain and control."""
 
     cpus: int
     chain: str
@@ -95,7 +92,7 @@ class Crowd:
 
     @property
     def shared(self) -> bool:
-        """Whether two of them share a core: the ports are shared, and nothing else took time."""
+        """Whether each two share a core: the ports are shared, and no other work took CPU time."""
         share = self.gain / self.control_gain
         return self.control_gain >= CROWD_CONTROL * self.cpus and _within(share, CROWD_PORTS)
 
@@ -106,7 +103,7 @@ def _within(value: float, bounds: tuple[float, float]) -> bool:
 
 @dataclass(frozen=True)
 class SharedCores:
-    """What was found among so many processors: pairs that share a core, or a crowd that does."""
+    """Evidence that `cpus` CPUs share cores: pairs that do, or all of them at once."""
 
     pairs: tuple[Pair, ...]
     cpus: int
@@ -114,43 +111,43 @@ class SharedCores:
 
     @property
     def cores(self) -> int:
-        """Cores that the processors are."""
+        """Number of cores that the CPUs have."""
         return self.cpus - (len(self.pairs) or self.cpus // 2)
 
     @property
     def sentence(self) -> str:
-        """The evidence in words."""
+        """The evidence, without a full stop."""
         if self.crowd is not None:
             return (
-                f"{self.cpus} CPUs at once get {self.cores} cores, which the system doesn't show: "
+                f"{self.cpus} CPUs share {self.cores} cores, which the system does not report: "
                 f"one thread of {self.crowd.chain} on each does {self.crowd.gain:.1f} times the "
-                "work of one alone, and one of additions that leave the ports free "
+                "work of one, dependent additions, which leave the ports free, do "
                 f"{self.crowd.control_gain:.1f} times"
             )
         first = self.pairs[0]
-        others = f", and {len(self.pairs) - 1} more pairs" if len(self.pairs) > 1 else ""
+        others = f" and {len(self.pairs) - 1} more pairs" if len(self.pairs) > 1 else ""
         return (
-            f"CPUs {first.cpus[0]} and {first.cpus[1]}{others} share a core, which the system "
-            f"doesn't show: pinned to them, two threads of {first.chain} do {first.gain:.2f} times "
-            f"the work of one, and two of additions that leave the ports free "
+            f"CPUs {first.cpus[0]} and {first.cpus[1]}{others} share a core, which the system does "
+            f"not report: two threads of {first.chain} do {first.gain:.2f} times the work of one, "
+            "two of dependent additions, which leave the ports free, do "
             f"{first.control_gain:.2f} times"
         )
 
 
 def _pinned(chain: str, share: float, cpus: Sequence[int]) -> Any:
-    """A peak step with one thread on each. Raises Unsupported where they can't be pinned."""
+    """A peak step with one thread on each CPU. Raises Unsupported where pinning fails."""
     iterations = max(1, int(_native.make_peak(chain, 1).iterations * share))
     step = _native.make_peak(chain, len(cpus), iterations, cpus=list(cpus))
     if -1 in step.cpus:
-        raise _native.Unsupported(f"Threads can't be pinned to CPUs {tuple(cpus)} here.")
+        raise _native.Unsupported(f"Threads cannot be pinned to CPUs {tuple(cpus)}.")
     return step
 
 
 def measure_pair(measure: Measure, chain: str, cpus: tuple[int, int]) -> Pair:
-    """Gains of a second thread, from the shortest times of all rounds.
+    """Gains of a second thread, from the shortest times of all rounds: other work only adds time.
 
-    Disturbance only ever adds time. Ends early once the chain shows that the ports are not shared.
-    Raises Unsupported where threads can't be pinned to these processors.
+    Ends early once the chain shows that the ports are not shared. Raises Unsupported where threads
+    cannot be pinned to these CPUs.
     """
     steps: dict[tuple[str, tuple[int, ...]], Any] = {}
     for name in (chain, CLOCK_CHAIN):
@@ -175,9 +172,9 @@ def measure_pair(measure: Measure, chain: str, cpus: tuple[int, int]) -> Pair:
 
 
 def measure_crowd(measure: Measure, chain: str, cpus: Sequence[int]) -> Crowd:
-    """Gains of all processors over the first one, from the median times of all rounds.
+    """Gains of all CPUs over the first one, from the median times of all rounds.
 
-    Raises Unsupported where threads can't be pinned to these processors.
+    Raises Unsupported where threads cannot be pinned to these CPUs.
     """
     steps = {
         (name, len(where)): _pinned(name, _CROWD_SHARE, where)
@@ -188,7 +185,7 @@ def measure_crowd(measure: Measure, chain: str, cpus: Sequence[int]) -> Crowd:
     for _ in range(CROWD_ROUNDS):
         for key, step in steps.items():
             times[key] += measure(step, warmup=1, runs=RUNS).samples_ns
-    # The shortest times of all are those of moments with cores to spare.
+    # Not the shortest: those come from moments when the host has idle cores.
     typical = {key: _native.median(samples) for key, samples in times.items()}
     count = len(cpus)
     gain, control = (
@@ -198,11 +195,11 @@ def measure_crowd(measure: Measure, chain: str, cpus: Sequence[int]) -> Crowd:
 
 
 def find_shared_cores(measure: Measure, chain: str, threads: int) -> SharedCores | None:
-    """What shows that the first `threads` processors share cores; None where nothing does.
+    """Evidence that the first `threads` CPUs share cores; None where there is none.
 
-    The first processor is tried with all others; if it has a partner, the rest in the same
-    numbering, and if not, all processors at once. Nothing is looked for where the system's own
-    topology shows threads of one core, or where threads can't be pinned.
+    The first CPU is tried with each other one; if it has a partner, the others are paired in the
+    same numbering, else all CPUs are used at once. Measures nothing where the system itself reports
+    threads of one core, or where threads cannot be pinned.
     """
     chain = port_chain(chain)
     cpus = list(_native.allowed_cpus())[:threads]
@@ -226,7 +223,7 @@ def find_shared_cores(measure: Measure, chain: str, threads: int) -> SharedCores
             return _find_crowd(measure, chain, cpus)
         distance = cpus.index(first.cpus[1])
         return SharedCores((first, *shared(_same_numbering(cpus, distance))), len(cpus))
-    except RuntimeError:  # Unsupported, or no room for another thread
+    except RuntimeError:  # Unsupported, or no thread could be started
         return None
 
 
@@ -241,9 +238,9 @@ def _find_crowd(measure: Measure, chain: str, cpus: Sequence[int]) -> SharedCore
 
 
 def port_chain(chain: str) -> str:
-    """The chain, or in place of one of tiles the widest of float32 vectors.
+    """The chain, or the widest one of float32 vectors in place of one of tiles.
 
-    A tile unit may serve several cores (SME), and threads that share one do less than half each.
+    Several cores may share a tile unit (SME), whose threads then do less than half each.
     """
     if not chain.startswith(_TILES):
         return chain
@@ -252,14 +249,14 @@ def port_chain(chain: str) -> str:
 
 
 def _partners(cpus: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """(first, other), the usual numberings first: neighbours, or halves of all processors."""
+    """(first, other), in the order of common numberings: next CPU, other half, the rest."""
     usual = (1, len(cpus) // 2)
     for i in dict.fromkeys((*usual, *range(1, len(cpus)))):
         yield cpus[0], cpus[i]
 
 
 def _same_numbering(cpus: Sequence[int], distance: int) -> Iterator[tuple[int, int]]:
-    """The other pairs where partners are so far apart and each processor has one."""
+    """The other pairs with partners `distance` apart, where each CPU has one partner."""
     left = [i for i in range(len(cpus)) if i not in (0, distance)]
     while left:
         here = left.pop(0)

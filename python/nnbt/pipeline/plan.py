@@ -143,7 +143,7 @@ def _usable(case: Case, options: Options) -> Cell:
     asks = any(item.refusal for item in cells(case.metric, case.engine))
     missing = None if asks else DEVICES[case.device].missing()
     if missing is not None:
-        raise Unsupported(missing)
+        raise missing
     found = cell_of(case)
     files = {"--save-package": options.save_package, "--load-package": options.load_package}
     for option, value in files.items():

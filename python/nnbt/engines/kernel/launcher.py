@@ -6,8 +6,6 @@ like any MLX operation. `mx` (mlx.core) is always passed in.
 
 from __future__ import annotations
 
-import ctypes
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +15,7 @@ from nnbt.engines.kernel.sources.chip_clock import ChipClock, chip_clock
 from nnbt.engines.kernel.sources.compute import COMPUTE
 from nnbt.engines.kernel.sources.rows import Kernel, Launch, MlxArray, Work
 from nnbt.engines.kernel.sources.streams import STREAMS
+from nnbt.machine.cuda import multiprocessors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,17 +63,6 @@ def compute_capability(mx: ModuleType) -> tuple[int, int] | None:
         return None
     facts = mx.device_info(mx.gpu)
     return (int(facts["compute_capability_major"]), int(facts["compute_capability_minor"]))
-
-
-@cache
-def multiprocessors(device: int = 0) -> int:
-    """Streaming multiprocessors of an NVIDIA GPU, from the driver."""
-    cuda, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
-    attribute = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT in cuda.h
-    error = cuda.cuInit(0) or cuda.cuDeviceGetAttribute(ctypes.byref(count), attribute, device)
-    if error:
-        raise Unsupported(f"the CUDA driver won't tell the number of multiprocessors ({error})")
-    return count.value
 
 
 # Operations per multiprocessor and clock, dense, one multiply-add counted as two. From the boost

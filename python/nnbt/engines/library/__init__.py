@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nnbt.spec.cell import Cell, Engine
+from nnbt.machine.cuda import cuda_devices
+from nnbt.spec.cell import Cell, Engine, Runtime
 from nnbt.spec.formulas import product_sizes
 
 if TYPE_CHECKING:
-    from nnbt.spec.cell import Request
+    from nnbt.spec.cell import Load, Request
     from nnbt.spec.workload import Workload
 
 BLAS_DTYPES = ("float32", "float64", "complex64")
@@ -27,6 +28,14 @@ def _cublaslt(request: Request) -> Workload:
     from nnbt.engines.library.steps import cublaslt
 
     return cublaslt(request)
+
+
+def _load(load: Load) -> Runtime:
+    """The facts of the GPU that CUDA gives this process; the CPU's are those of the machine."""
+    here = cuda_devices() if load.device == "gpu" else ()
+    if not here:
+        return Runtime()
+    return Runtime({"device_name": here[0].name, "device_uuid": here[0].uuid})
 
 
 ENGINE = Engine(
@@ -52,4 +61,5 @@ ENGINE = Engine(
             explain=_EXPLAIN,
         ),
     ),
+    _load,
 )

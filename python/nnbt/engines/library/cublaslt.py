@@ -1,4 +1,4 @@
-"""cuBLASLt through ctypes: NVIDIA's matrix library as the wheels of mlx-cuda-13 bring it.
+"""cuBLASLt through ctypes: NVIDIA's matrix library from the wheels that mlx-cuda-13 depends on.
 
 Types and values are those of cublasLt.h, cublas_api.h, library_types.h and driver_types.h of
 CUDA 13; tests/test_vendor.py compares them with the headers.
@@ -61,7 +61,7 @@ class HeuristicResult(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Precision:
-    """What a dtype is called in the headers, and how far a result may be from the true one."""
+    """Names of a dtype in the headers, and the tolerance of its products."""
 
     operand: str
     output: str
@@ -70,12 +70,11 @@ class Precision:
     output_dtype: str
     """NumPy dtype of the output's bits."""
     tolerance: float
-    """Largest error over the largest true value; covers the rounding of the output."""
-    minimum: tuple[int, int] = (8, 0)
+    """Limit of the largest error over the largest value; covers the rounding of the output."""
     fast_accumulation: bool = False
-    """Whether to try the faster, coarser accumulation of 8-bit floats too."""
+    """Whether to try the faster, less precise accumulation of 8-bit floats too."""
     multiple: int = 1
-    """Of n: the library has nothing for others (cuBLAS manual, cublasLtMatmul, alignment)."""
+    """n must be a multiple of it (cuBLAS manual, cublasLtMatmul, alignment)."""
 
 
 # cudaDataType_t, cublasStatus_t and cublasComputeType_t
@@ -106,7 +105,6 @@ PRECISIONS = {
         *_FLOAT,
         "uint16",
         2e-2,
-        (8, 9),
         fast_accumulation=True,
         multiple=16,
     ),
@@ -146,12 +144,12 @@ def _library(soname: str) -> ctypes.CDLL:
         return ctypes.CDLL(str(path) if path else soname)
     except OSError as error:
         raise Unsupported(
-            f"{soname} can't be loaded ({error}): install mlx-cuda-13, whose NVIDIA wheels bring it"
+            f"{soname} cannot be loaded ({error}): install mlx-cuda-13, which depends on it."
         ) from error
 
 
 class NotSupported(Unsupported):
-    """The library has no algorithm for what was asked."""
+    """The library has no algorithm for this product."""
 
 
 def _call(name: str, *arguments: object) -> None:
@@ -160,14 +158,14 @@ def _call(name: str, *arguments: object) -> None:
     function.argtypes = _SIGNATURES[name]
     error = function(*arguments)
     if error == VALUES["CUBLAS_STATUS_NOT_SUPPORTED"] and name.startswith("cublas"):
-        raise NotSupported(f"{name} answered that this is not supported")
+        raise NotSupported(f"{name} returned CUBLAS_STATUS_NOT_SUPPORTED.")
     if error:
-        raise Unsupported(f"{name} answered with error {error} of {soname}: see its header")
+        raise Unsupported(f"{name} of {soname} returned error {error}.")
 
 
 @cache
 def _names(kind: str) -> dict[int, str]:
-    """Names of tiles, stages or clusters, out of the header beside the library; may be empty."""
+    """Names of tiles, stages or clusters from the header beside the library; empty without it."""
     library: Path | None = find_library("libcublasLt.so.13")
     if library is None or not (header := library.parent.parent / "include/cublasLt.h").is_file():
         return {}
@@ -179,7 +177,7 @@ def _names(kind: str) -> dict[int, str]:
 class Matmul:
     """D = A B^T on the GPU for square matrices of `n` rows, each row contiguous.
 
-    Owns device memory, which goes back when the object is collected.
+    Owns device memory, which is freed when the object is collected.
     """
 
     def __init__(
@@ -220,7 +218,7 @@ class Matmul:
         return pointer
 
     def describe(self, *, fast_accumulation: bool) -> ctypes.c_void_p:
-        """A descriptor of the product: A transposed in the library's column-major terms."""
+        """A descriptor of the product: the library is column-major, so A is transposed."""
         description = self._create(
             "cublasLtMatmulDescCreate",
             "cublasLtMatmulDescDestroy",
@@ -242,7 +240,7 @@ class Matmul:
         return description
 
     def algorithms(self, description: ctypes.c_void_p, most: int) -> list[HeuristicResult]:
-        """The library's proposals, its favourite first."""
+        """At most `most` algorithms that the library proposes, its first choice first."""
         preference = self._create(
             "cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceDestroy"
         )
@@ -272,7 +270,7 @@ class Matmul:
         return [result for result in results[: count.value] if result.state == 0]
 
     def run(self, description: ctypes.c_void_p, algorithm: Algorithm, count: int) -> None:
-        """Launches the product `count` times and waits."""
+        """Launches the product `count` times and waits for all."""
         arguments = (
             self._handle, description, ctypes.byref(self._one), self._a, self._in_layout, self._b,
             self._in_layout, ctypes.byref(self._zero), self._d, self._out_layout, self._d,
@@ -284,12 +282,12 @@ class Matmul:
         _call("cudaStreamSynchronize", self._stream)
 
     def spoil(self) -> None:
-        """Makes every element of D wrong: NaN or -1."""
+        """Overwrites every element of D with a wrong value: NaN or -1."""
         _call("cudaMemset", self._d, 0xFF, self._d_bytes)
-        _call("cudaDeviceSynchronize")  # it runs in another stream than products
+        _call("cudaDeviceSynchronize")  # products use another stream
 
     def column(self, index: int) -> NDArray[Any]:
-        """Bits of D[:, index], that is of A times row `index` of B."""
+        """Bits of D[:, index], which is A times row `index` of B."""
         bits = np.empty(self.n, np.dtype(self.precision.output_dtype))
         source = ctypes.c_void_p((self._d.value or 0) + index * bits.nbytes)
         _call("cudaMemcpy", bits.ctypes.data, source, bits.nbytes, CUDA_MEMCPY_DEVICE_TO_HOST)
@@ -297,7 +295,7 @@ class Matmul:
 
 
 def name_algorithm(algorithm: Algorithm) -> str:
-    """Number, tile, stages and cluster of an algorithm, such as '66, tile 128x256, ...'."""
+    """Id, tile, stages and cluster of an algorithm: 'algorithm 66, tile 128x256, ...'."""
     parts = []
     for attribute, label, kind, width in (
         (CUBLASLT_ALGO_CONFIG_ID, "algorithm", "", ctypes.c_int32),

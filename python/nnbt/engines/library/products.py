@@ -1,15 +1,15 @@
-"""Engine `library`: matrix products by the vendor's own library, beside what MLX makes of them."""
+"""Matrix products by the vendor's own library: cuBLASLt and NumPy's BLAS."""
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nnbt import _native
 from nnbt._native import Unsupported
-from nnbt.engines.kernel.sources.rows import Work
 from nnbt.engines.library import cublaslt
+from nnbt.spec.errors import Refusal
 from nnbt.spec.formats import FORMATS, uniform_bits
 
 if TYPE_CHECKING:
@@ -19,29 +19,27 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HEURISTICS = 16
-"""Algorithms asked of cuBLASLt; each is run a few times, the fastest is kept."""
+"""Algorithms that cuBLASLt may propose; each is run a few times, the fastest is used."""
 
-_SAMPLE = 64  # rows and columns of the result that are compared with a float64 reference
+_SAMPLE = 64  # rows and columns of the output that are compared with a float64 reference
 _PICK_RUNS = 3
 
 
-class Built(NamedTuple):
-    """A product ready to run.
+class Product(NamedTuple):
+    """A product with its inputs.
 
-    `step(k)` is a callable that multiplies k times and waits; `work` is that of one product;
-    `check()` says what is wrong with the last product's sampled block, or None; `notes` name the
-    library and the algorithm.
+    `step(k)` returns a callable that multiplies k times and waits; `ops` are the operations of one
+    product; `check()` runs it once more and returns what is wrong with a sampled block of its
+    output, or None; `notes` name the library and the algorithm.
     """
 
     step: Callable[[int], Callable[[], None]]
-    work: Work
+    ops: float
     check: Callable[[], str | None]
     notes: tuple[str, ...]
 
 
 def _native_best_ns(run: Callable[[], None]) -> float:
-    from nnbt import _native
-
     return float(min(_native.measure(run, warmup=1, runs=_PICK_RUNS).samples_ns))
 
 
@@ -52,20 +50,22 @@ def cublaslt_matmul(
     seed: int = 1,
     heuristics: int = HEURISTICS,
     best_ns: Callable[[Callable[[], None]], float] = _native_best_ns,
-) -> Built:
-    """n x n x n by cuBLASLt with uniform(-1, 1) operands, both rows contiguous (its TN layout).
+) -> Product:
+    """n x n x n by cuBLASLt on uniform(-1, 1) inputs, rows of both contiguous (its TN layout).
 
-    Raises Unsupported when the library has no algorithm for the dtype on this GPU.
+    `best_ns` times a run to select the algorithm. Raises Unsupported where the library has none for
+    this dtype and size on this GPU.
     """
     if dtype not in cublaslt.PRECISIONS:
-        known = ", ".join(cublaslt.PRECISIONS)
-        raise Unsupported(f"cuBLASLt has no row for {dtype}: choose one of {known}")
+        raise Refusal(
+            f"cuBLASLt does not multiply {dtype}", f"use --dtype {' or '.join(cublaslt.PRECISIONS)}"
+        )
     precision, row = cublaslt.PRECISIONS[dtype], FORMATS[dtype]
     if n % precision.multiple:
         up = -(-n // precision.multiple) * precision.multiple
-        raise Unsupported(
-            f"cuBLASLt multiplies {dtype} where n is a multiple of {precision.multiple}: type "
-            f"--sizes {up}."
+        raise Refusal(
+            f"cuBLASLt multiplies {dtype} only where n is a multiple of {precision.multiple}",
+            f"use --sizes {up}",
         )
     a, b = uniform_bits(row, (n, n), seed), uniform_bits(row, (n, n), seed + 1)
     matmul = cublaslt.Matmul(precision, a, b)
@@ -76,19 +76,19 @@ def cublaslt_matmul(
     name = cublaslt.name_algorithm(algorithm)
     notes = [f"cuBLASLt {n} x {n} x {n} {dtype}, TN, {name}, best of {tried} tried"]
     if fast:
-        notes.append("fast accumulation: sums of 8-bit products keep about 14 bits")
+        notes.append("fast accumulation: sums of 8-bit products have about 14 bits")
 
     def step(count: int) -> Callable[[], None]:
         return lambda: matmul.run(description, algorithm, count)
 
     def check() -> str | None:
-        matmul.spoil()  # other algorithms have left the right product there
+        matmul.spoil()  # another algorithm may have left the correct product there
         matmul.run(description, algorithm, 1)
         output = np.stack([matmul.column(int(j))[sample] for j in sample], axis=1)
         values = FORMATS["bfloat16"].decode(output) if output.dtype == np.uint16 else output
         return _wrong(np.asarray(values, np.float64), reference, precision.tolerance)
 
-    return Built(step, Work(2.0 * n**3, 0.0), check, tuple(notes))
+    return Product(step, 2.0 * n**3, check, tuple(notes))
 
 
 def _fastest(
@@ -110,32 +110,33 @@ def _fastest(
         try:
             times.append((best_ns(run), description, algorithm, fast))
         except Unsupported:
-            continue  # the heuristics propose what the run then refuses
+            continue  # the library may reject what its heuristics proposed
     if not times:
-        raise Unsupported(
-            "cuBLASLt has no algorithm for this dtype and size on this GPU: type other --sizes, "
-            "such as a multiple of 16, or another --dtype."
+        raise Refusal(
+            "cuBLASLt has no algorithm for this dtype and size on this GPU",
+            "use --sizes with a multiple of 16, or another --dtype",
         )
     _, description, algorithm, fast = min(times, key=lambda one: one[0])
     return description, algorithm, len(times), fast
 
 
 def _wrong(output: NDArray[Any], reference: NDArray[Any], tolerance: float) -> str | None:
+    """What is wrong with the output, as a sentence; None if nothing is."""
     scale = float(np.abs(reference).max())
     error = float(np.abs(output - reference).max()) / scale
     if error <= tolerance:
         return None
-    return f"the product is off by {error:.2g} of its largest value (allowed: {tolerance:.2g})"
+    return f"an error is {error:.2g} of the largest value, above the limit of {tolerance:.2g}"
 
 
 _BLAS_OPS = {"float32": 2, "float64": 2, "complex64": 8}
 _BLAS_TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "complex64": 1e-5}
 
 
-def numpy_matmul(dtype: str, n: int, *, seed: int = 1) -> Built:
-    """n x n x n by NumPy's BLAS on the CPU, with uniform(-1, 1) operands."""
+def numpy_matmul(dtype: str, n: int, *, seed: int = 1) -> Product:
+    """n x n x n by NumPy's BLAS on uniform(-1, 1) inputs. Raises Unsupported for other dtypes."""
     if dtype not in _BLAS_OPS:
-        raise Unsupported(f"BLAS has no product for {dtype}: choose one of {', '.join(_BLAS_OPS)}")
+        raise Refusal(f"BLAS does not multiply {dtype}", f"use --dtype {' or '.join(_BLAS_OPS)}")
     rng, kind = np.random.default_rng(seed), np.dtype(dtype)
 
     def operand() -> NDArray[Any]:
@@ -159,21 +160,21 @@ def numpy_matmul(dtype: str, n: int, *, seed: int = 1) -> Built:
         np.matmul(a, b, out=out)
         return _wrong(out[np.ix_(sample, sample)], reference, _BLAS_TOLERANCE[dtype])
 
-    work = Work(float(_BLAS_OPS[dtype]) * n**3, 0.0)
-    return Built(step, work, check, (f"NumPy {dtype}: {blas_name()}",))
+    ops = float(_BLAS_OPS[dtype]) * n**3
+    return Product(step, ops, check, (f"NumPy {dtype}: {blas_name()}",))
 
 
 def blas_name() -> str:
-    """Library behind NumPy's matrix product, with version, kernel and threads when it tells."""
-    # By name: it has no type information.
-    threadpoolctl = importlib.import_module("threadpoolctl")
+    """The BLAS that NumPy uses, with version, kernels and threads where it reports them."""
+    import threadpoolctl
+
     for library in threadpoolctl.threadpool_info():
         if library["user_api"] == "blas":
             parts = [str(library["internal_api"]), str(library["version"])]
             if architecture := library.get("architecture"):
                 parts.append(f"{architecture} kernels")
             return ", ".join([*parts, f"{library['num_threads']} threads"])
-    # Accelerate and the reference BLAS tell nothing at run time.
+    # Accelerate and the reference BLAS report nothing at run time.
     built = np.show_config(mode="dicts")
     blas = (built or {}).get("Build Dependencies", {}).get("blas", {})
     return f"{blas.get('name', 'an unnamed BLAS')} (as NumPy was built)"

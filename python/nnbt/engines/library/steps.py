@@ -22,11 +22,11 @@ SLOPE_PRODUCTS = 64
 """Most products in a row: they share operands and output, which no library looks at twice."""
 
 
-def _workload(request: Request, built: vendor.Built, step: Any, floor: Step) -> Workload:
+def _workload(request: Request, built: vendor.Product, step: Any, floor: Step) -> Workload:
     return Workload(
         step=step,
         units=1,
-        unit_work=int(built.work.ops),
+        unit_work=int(built.ops),
         largest_k=SLOPE_PRODUCTS,
         check=lambda: self_checked("a sampled block with float64", built.check()),
         unit_name="product",

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 
 from nnbt.engines.mlx.bench import Bench
@@ -187,10 +188,8 @@ def _bits(mx: Any, array: Any) -> NDArray[Any]:
 
 def _sum(left: NDArray[Any], right: NDArray[Any], *, bfloat16: bool) -> NDArray[Any]:
     """left + right rounded to nearest even in their own type; integers wrap around."""
-    if not bfloat16:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(left + right)
-    wide = [(x.astype(np.uint32) << 16).view(np.float32) for x in (left, right)]
+    if bfloat16:
+        left, right = (bits.view(ml_dtypes.bfloat16) for bits in (left, right))
     with np.errstate(over="ignore", invalid="ignore"):
-        total = (wide[0] + wide[1]).view(np.uint32)
-    return np.asarray(((total + 0x7FFF + ((total >> 16) & 1)) >> 16).astype(np.uint16))
+        total = np.asarray(left + right)
+    return total.view(np.uint16) if bfloat16 else total

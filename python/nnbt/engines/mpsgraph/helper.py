@@ -153,7 +153,7 @@ def _asked(
 
 
 def _remove_scratch(pid: int, package: object) -> None:
-    """Removes what cpp/package_save.cpp and objc/helper/operations.cpp name after their process."""
+    """Removes what cpp/package/save.cpp and objc/helper/operations.cpp name after their process."""
     named = (os.environ.get(name) for name in ("TMPDIR", "TMP", "TEMP", "TEMPDIR"))
     folder = Path(next(filter(None, named), "/tmp"))  # noqa: S108 - as C++ finds it
     found = [*folder.glob(f"nnbt-replay-{pid}-*"), *folder.glob(f"nnbt.*.partial-{pid}-*")]

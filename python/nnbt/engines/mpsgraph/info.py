@@ -20,11 +20,6 @@ POWER = {
     "denied": "energy counters are listed, but this process may not read them",
     "frozen_zero": "energy counters are listed and stand still for this process",
 }
-KPERF = {
-    "ok": "can be read",
-    "needs_root": "need root; cycles and instructions of the helper itself do not",
-    "absent": "this system has no kperf library",
-}
 Rows = list[tuple[str, str]]
 
 
@@ -100,7 +95,5 @@ def _power(power: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     state, detail = str(power.get("ioreport")), power.get("detail")
     more = f" ({detail})" if detail else ""
     yield "energy by rail", f"{state}: {POWER.get(state, 'unknown to this version')}{more}"
-    kperf = str(power.get("kperf"))
-    yield "CPU counters", f"{kperf}: {KPERF.get(kperf, 'unknown to this version')}"
     yield "thermal state", _said(power.get("thermal_state"))
     yield "low-power mode", _said(power.get("low_power_mode"), ("on", "off"))

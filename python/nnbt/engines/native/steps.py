@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nnbt import _native
-from nnbt.machine.shared_cores import CLOCK_CHAIN
+from nnbt.machine.chains import CLOCK_CHAIN
 from nnbt.spec.details import ClockPeak, Details
 from nnbt.spec.dtypes import dtype
 from nnbt.spec.threads import THREADS, thread_counts, threads_text
