@@ -53,26 +53,23 @@ def cell_of(case: Case) -> Cell:
         raise _other_devices(case)
     for cell in here:
         if cell.measures(kind):
-            if kind.token == "float64" and case.device != "cpu":
+            if kind.cpu_only and case.device != "cpu":
                 raise Refusal(
-                    "float64 runs on the CPU only (MLX has no float64 on a GPU)",
-                    "use --device cpu, or --dtype float32",
+                    f"{kind.token} runs on the CPU only", "use --device cpu, or --dtype float32"
                 )
             return cell
     if here[0].dtypes or kind.family.name == "tensor":
         raise _other_dtypes(case, here[0])
     raise Refusal(
-        f"{metric.name} does not measure {kind.token}: {kind.family.name} dtypes have no such operation",
-        "use a floating-point or integer type, such as --dtype float32 or uint8",
+        f"{metric.name} has no operation for {kind.token}, a {kind.family.name} dtype",
+        "use a floating-point or integer dtype, such as --dtype float32 or uint8",
     )
 
 
 def _other_devices(case: Case) -> Refusal:
     engines = engines_of(case.metric)
     devices = dict.fromkeys(name for cell in engines[case.engine] for name in cell.devices)
-    here = [
-        name for name, there in engines.items() if any(case.device in c.devices for c in there)
-    ]
+    here = [name for name, there in engines.items() if any(case.device in c.devices for c in there)]
     if here:
         instead = f"--engine {' or '.join(here)}"
     else:

@@ -49,6 +49,7 @@ class DType:
     mantissa: int | None = None
     mode: str = ""
     group_size: int = 0
+    cpu_only: bool = False
 
     @property
     def quantized(self) -> bool:
@@ -103,7 +104,7 @@ _ROWS = (
     _inexact("float32", 32, 24, "IEEE single (on CUDA and M5 class: TF32 unless --tf32 off)"),
     _inexact("float16", 16, 11, "IEEE half"),
     _inexact("bfloat16", 16, 8, "8-bit mantissa, range of float32"),
-    _inexact("float64", 64, 53, "IEEE double, on the CPU only"),
+    DType("float64", FAMILIES["inexact"], 64, "IEEE double", 2, 53, cpu_only=True),
     _inexact("complex64", 64, 24, "two float32: a multiply-add is 8 real operations", 8),
     *(_exact(f"int{bits}", bits) for bits in (8, 16, 32, 64)),
     *(_exact(f"uint{bits}", bits) for bits in (8, 16, 32, 64)),

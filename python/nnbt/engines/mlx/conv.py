@@ -10,9 +10,10 @@ import numpy as np
 from nnbt.engines.mlx.bench import Bench
 from nnbt.engines.mlx.data import Split, mlx_dtype, sample_indices, share_of, to_numpy
 from nnbt.machine.mlx_runtime import empty_evaluation
+from nnbt.spec.comparison import element_errors, relative_error
 from nnbt.spec.conv import Chain, border_gains, geometric_mean
 from nnbt.spec.options import RANDOM_DATA
-from nnbt.spec.workload import Answer, Step, Workload, element_errors, relative_error
+from nnbt.spec.workload import Answer, Step, Workload
 
 if TYPE_CHECKING:
     from nnbt.spec.cell import Request

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnbt._native import Unsupported
-from nnbt.spec.workload import DataShare, data_share
+from nnbt.spec.comparison import data_share
 
 if TYPE_CHECKING:
     from nnbt.spec.dtypes import DType
+    from nnbt.spec.workload import DataShare
 
 _SAMPLE_ROWS = 64
 SAMPLE = 64

@@ -12,9 +12,10 @@ import numpy as np
 from nnbt.engines.mlx.bench import Bench
 from nnbt.engines.mlx.data import SAMPLE, Split, sample_indices, share_of, to_numpy
 from nnbt.engines.mlx.freivalds import off_sums
+from nnbt.spec.comparison import element_errors, relative_error
 from nnbt.spec.options import RANDOM_DATA
 from nnbt.spec.precision import LEAST_BITS
-from nnbt.spec.workload import Answer, Workload, element_errors, relative_error
+from nnbt.spec.workload import Answer, Workload
 
 if TYPE_CHECKING:
     from nnbt.spec.cell import Request
