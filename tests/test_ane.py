@@ -164,7 +164,7 @@ def test_published_closure_fails(variant, percent):
     claim = identity(decoded, "published_closure")
     assert round(100 * claim.left / claim.right, 1) == percent
     assert not claim.holds
-    assert "COUNTERS_DO_NOT_CLOSE" in decoded.reasons
+    assert "COUNTERS_INCONSISTENT" in decoded.reasons
 
 
 def test_traffic_needs_bounds():
@@ -273,7 +273,7 @@ def test_more_than_the_lanes_can_do():
     over = ane.decode({10: 1_000}, macs=300_000, architecture="h16g")
     assert over.utilisation is None
     assert over.macs_per_cycle_core == 300
-    assert {"ABOVE_MAC_CEILING", "COUNTERS_DO_NOT_CLOSE"} <= set(over.reasons)
+    assert {"ABOVE_MAC_CEILING", "COUNTERS_INCONSISTENT"} <= set(over.reasons)
     winograd = ane.decode({10: 1_000}, macs=300_000, architecture="h18p")
     assert winograd.utilisation is None
     assert identity(winograd, "macs_within_lanes").holds
@@ -303,7 +303,7 @@ def test_hardware_time():
     assert "CLOCK_FROM_WALL" not in decoded.reasons
     wrong = ane.decode({10: 778_700_758}, wall_ns=20_000_000, hw_ns=20_410_000)
     assert wrong.dispatch_ns is None
-    assert "COUNTERS_DO_NOT_CLOSE" in wrong.reasons
+    assert "COUNTERS_INCONSISTENT" in wrong.reasons
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def decode_windows(windows):
 def test_windows_that_agree():
     decoded = decode_windows([window(778_700_758 + i) for i in range(3)])
     assert decoded.status == "ok"
-    assert decoded.reasons == ("COUNTERS_DO_NOT_CLOSE",)  # stalls of zero explain nothing
+    assert decoded.reasons == ("COUNTERS_INCONSISTENT",)  # stalls of zero explain nothing
     assert decoded.windows_used == 3
     assert decoded.registers[10].delta == 778_700_758
     assert decoded.dma_register == 21

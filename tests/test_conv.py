@@ -18,17 +18,16 @@ import nnbt
 from nnbt import _native
 from nnbt._native import Unsupported
 from nnbt.cli import main as cli
-from nnbt.cli.conv import options_of
+from nnbt.cli.conv import conv_options
 from nnbt.engines.mlx import conv as mlx_conv
 from nnbt.peaks import reference
 from nnbt.pipeline.plan import make_plan
 from nnbt.spec.case import Case
 from nnbt.spec.conv import Chain, border_gains, conv_sizes, taps_inside
-from nnbt.spec.metric import METRICS
-from nnbt.spec.options import Options
+from nnbt.spec.options import Options, params_of
 
-SMALL = ("--device", "cpu", "--size", "8", "--channels", "4", "--layers", "3", "--iterations", "5")
-DEFAULTS = {name: param.default for name, param in METRICS["conv"].own.items()}
+SMALL = ("--device", "cpu", "--sizes", "8", "--channels", "4", "--layers", "3", "--runs", "5")
+DEFAULTS = {name: row.default for name, row in params_of("conv").items()}
 
 
 def case(n=256, dtype="float16", device="gpu", engine="mlx", **params):
@@ -336,17 +335,22 @@ def test_table_csv_and_json(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "args",
-    [("--dtype", "float32", "--dtype", "bfloat16"), ("--variant", "fp16"), ("--variant", "all"),
-     ("--fill", "zeros"), ("--own-weights",), ("--engine", "mlx"), ("--no-gpu",), ("--kernel", "5"),
-     ("--no-checks",), ("--tf32", "default"), ("--warmup", "0")],
+    ("args", "rows"),
+    [
+        (("--dtype", "float32", "--dtype", "bfloat16"), 2), (("--dtype", "all"), 1),
+        (("--sizes", "9"), 2), (("--data", "zeros"), 1), (("--engine", "mlx"), 1),
+        (("--no-gpu",), 1), (("--kernel", "5"), 1), (("--weights", "shared"), 1),
+        (("--no-checks",), 1), (("--tf32", "default"), 1), (("--warmup", "0"), 1),
+        # other names of the same
+        (("--variant", "fp16"), 1), (("--variant", "all"), 1), (("--size", "9"), 2),
+        (("--fill", "zeros"), 1), (("--own-weights",), 1), (("--iterations", "6"), 1),
+    ],
 )  # fmt: skip
-def test_every_option_runs(args, capsys):
-    expected = sum(arg == "--dtype" for arg in args) or 1
+def test_every_option_runs(args, rows, capsys):
     assert command(*SMALL, "--max-seconds", "0.1", "--no-fail", *args) == 0
     out = capsys.readouterr().out
     names = ("float16", "float32", "bfloat16")
-    assert sum(line.startswith(names) for line in out.splitlines()) == expected
+    assert sum(line.startswith(names) for line in out.splitlines()) == rows
 
 
 def test_all_variants_say_what_is_left_out(capsys):
@@ -367,37 +371,41 @@ def test_an_invalid_row_ends_with_exit_code_1(monkeypatch, capsys):
 
 
 REFUSALS = {
-    ("--variant", "int8"): "conv by mlx on cpu has no int8: type --dtype float16 or bfloat16 or "
-    "float32, or --engine mpsgraph --device ane.",
-    ("--variant", "qdq"): "--engine mpsgraph --device gpu or ane.",
-    ("--variant", "w8a8"): "has no w8a8",
-    ("--variant", "fp17"): "Unknown --variant 'fp17': type all or one of fp16 int8 qdq w8a8.",
-    ("--variant", "fp16", "--dtype", "float16"): "both name the type",
-    ("--dtype", "float64"): "has no float64",
+    ("--variant", "int8"): "--engine mpsgraph --device ane",
+    ("--dtype", "qdq"): "--engine mpsgraph --device gpu or ane",
+    ("--variant", "w8a8"): "w8a8",
+    ("--variant", "fp17"): "Unknown --dtype 'fp17'",
+    ("--dtype", "float64"): "float64",
     ("--dtype", "nix"): "Unknown --dtype 'nix'",
     ("--engine", "nix"): "Unknown --engine 'nix'",
     ("--device", "hybrid"): "--device",
-    ("--fill", "ones"): "Unknown --fill 'ones': type one of normal zeros.",
-    ("--size", "0"): "--size 0 is out of range",
-    ("--size", "x"): "--size 'x' is not a whole number: type --size 256.",
-    ("--size", "9999999"): "type --size",
+    ("--data", "ones"): "Unknown --data 'ones': use one of normal zeros",
+    ("--fill", "ones"): "Unknown --data 'ones'",
+    ("--sizes", "0"): "--sizes 0 is out of range",
+    ("--size", "0"): "--sizes 0 is out of range",
+    ("--sizes", "x"): "'x'",
+    ("--sizes", "9999999"): "--sizes",
     ("--batch", "0"): "--batch 0 is out of range",
+    ("--batch", "x"): "use --batch 1",
     ("--channels", "0"): "--channels 0 is out of range",
     ("--layers", "0"): "--layers 0 is out of range",
-    ("--kernel", "128"): "--kernel 128 is out of range: type 1 to 127.",
+    ("--kernel", "128"): "--kernel 128 is out of range: use 1 to 127",
+    ("--weights", "mine"): "use one of own shared",
     ("--enqueue", "0"): "--enqueue 0 is out of range",
-    ("--iterations", "0"): "--iterations 0 is out of range",
+    ("--runs", "0"): "--runs 0 is out of range",
     ("--max-seconds", "0"): "--max-seconds 0 is out of range",
     ("--tf32", "maybe"): "Unknown --tf32 'maybe'",
-    ("--save-package", "x"): "Engine mlx has no packages: leave --save-package out",
-    ("--load-package", "x"): "Engine mlx has no packages: leave --load-package out",
-    ("--no-gpu", "--device", "gpu"): "--device gpu and --no-gpu exclude each other",
-    ("--size", "2000000", "--channels", "1"): "GiB free: type --size ",
-    ("--size", "64", "--channels", "300000"): "GiB free: type --channels ",
-    ("--size", "64", "--batch", "900000"): "GiB free: type --batch ",
-    ("--size", "8", "--channels", "900", "--layers", "10000"): "GiB free: type --layers ",
-    ("--csv", "."): ". is a folder: name a file in it.",
-    ("extra",): "unexpected extra argument",
+    ("--pmu",): "--pmu",
+    ("--save-package", "x"): "--save-package",
+    ("--load-package", "x"): "--load-package",
+    ("--no-gpu", "--device", "gpu"): "--no-gpu",
+    ("--sizes", "2000000", "--channels", "1"): "use --sizes ",
+    ("--sizes", "64", "--channels", "300000"): "use --channels ",
+    ("--sizes", "64", "--batch", "900000"): "use --batch ",
+    ("--sizes", "8", "--channels", "900", "--layers", "10000"): "use --layers ",
+    ("--csv", "."): "folder",
+    ("extra",): "nnbt conv --help",
+    ("--metric", "conv"): "No such option",
 }
 
 
@@ -428,7 +436,7 @@ def test_the_main_command_measures_conv_with_its_defaults():
 
 
 def test_unknown_weights_are_refused_from_python():
-    with pytest.raises(Unsupported, match="Unknown --weights 'mine': type one of own shared"):
+    with pytest.raises(Unsupported, match="Unknown weights 'mine': use one of own shared"):
         nnbt.run("conv", "cpu", "float32", [8], params={"weights": "mine"})
 
 
@@ -476,7 +484,7 @@ def mpsgraph(monkeypatch, fake_helper):
     return made
 
 
-QUICK = ("--size", "8", "--channels", "4", "--layers", "3", "--iterations", "5", "--no-checks")
+QUICK = ("--sizes", "8", "--channels", "4", "--layers", "3", "--runs", "5", "--no-checks")
 
 
 def apple(*args):
@@ -525,7 +533,7 @@ def test_int8_on_the_gpu_never_reaches_the_native_part(mpsgraph, capsys):
     assert apple("--device", "gpu", "--variant", "int8") == 2
     assert mpsgraph.steps == []
     assert mpsgraph.helper.requests() == []
-    assert "has no int8: type --dtype float16 or qdq or w8a8" in capsys.readouterr().err
+    assert "--dtype float16 or qdq or w8a8" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -588,7 +596,7 @@ def test_a_wrong_native_answer_is_invalid(mpsgraph, tmp_path):
 
 
 def test_numbers_reach_the_helper_process(mpsgraph):
-    args = ("--batch", "2", "--kernel", "5", "--enqueue", "2", "--fill", "zeros", "--no-fail")
+    args = ("--batch", "2", "--kernel", "5", "--enqueue", "2", "--data", "zeros", "--no-fail")
     assert apple("--device", "gpu", "--variant", "w8a8", "--shared-weights", *args) == 0
     first = mpsgraph.helper.requests()[0]
     names = ("batch", "size", "channels", "layers", "kernel", "enqueue")
@@ -610,7 +618,7 @@ def test_a_package_folder_that_cannot_be_is_refused(mpsgraph, tmp_path, capsys, 
 @pytest.mark.parametrize("option", ["--save-package", "--load-package"])
 def test_an_empty_package_name_is_refused(mpsgraph, capsys, option):
     assert apple("--device", "ane", option, "") == 2
-    assert capsys.readouterr().err.startswith(f"nnbt: {option} names no folder: type {option} ")
+    assert f"use {option} packages" in capsys.readouterr().err
     assert mpsgraph.helper.requests() == []
 
 
@@ -690,14 +698,7 @@ def test_no_row_is_made_up(changes):
 
 def test_device_auto_means_all_of_mpsgraph(mpsgraph):
     del mpsgraph
-    values = {
-        "variant": None, "dtypes": (), "engine": "auto", "device": "auto", "batch": 1, "size": 8,
-        "channels": 4, "layers": 3, "kernel": 3, "own_weights": True, "fill": "normal",
-        "control": False, "enqueue": 1, "iterations": None, "warmup": 2, "max_seconds": 3.0,
-        "tf32": "default", "no_gpu": False, "pmu": False, "verbose_pmu": False,
-        "save_package": None, "load_package": None, "no_checks": False,
-    }  # fmt: skip
-    options = options_of(values)
+    options = conv_options({"counters": False})
     assert (options.engines, options.device, options.counters) == (("mpsgraph",), "all", False)
     plan = make_plan(options)
     assert [(c.device, c.dtype) for c in plan.cases] == [

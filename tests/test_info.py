@@ -10,10 +10,10 @@ import pytest
 from nnbt._native import Unsupported
 from nnbt.cli import info
 from nnbt.machine.devices import DEVICES
+from nnbt.pipeline.matrix import METRICS
 from nnbt.results.columns import COLUMNS, TERMINAL_ONLY
 from nnbt.spec.dtypes import DTYPES
 from nnbt.spec.errors import Refusal
-from nnbt.spec.metric import METRICS
 from nnbt.spec.options import DATA
 from nnbt.verdict.checks import CHECKS
 
@@ -37,9 +37,12 @@ def test_the_overview_names_machine_libraries_and_devices() -> None:
 
 
 def test_a_device_that_is_missing_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = dataclasses.replace(DEVICES["gpu"], missing=lambda: Refusal("No GPU at all", "use it"))
+    refusal = Refusal("No GPU at all", "use --device cpu")
+    gone = dataclasses.replace(DEVICES["gpu"], missing=lambda: refusal)  # type: ignore[arg-type]
     monkeypatch.setitem(DEVICES, "gpu", gone)
-    assert "No GPU at all" in info.overview()
+    text = info.overview()
+    assert "No GPU at all." in text
+    assert "use --device" not in text
 
 
 def test_the_overview_says_what_has_not_been_proven() -> None:

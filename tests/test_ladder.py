@@ -784,10 +784,10 @@ def test_a_chip_that_the_kernels_do_not_know_counts_by_its_row(
 @pytest.mark.parametrize(
     ("changes", "library", "words"),
     [
-        ({"metrics": ("conv",)}, None, "type --metric flops or bandwidth"),
-        ({"metrics": ("flops_graph",)}, None, "type --metric flops or bandwidth"),
-        ({"device": "hybrid"}, None, "type --device cpu or gpu"),
-        ({"dtypes": ("float33",)}, None, "type one of"),
+        ({"metrics": ("conv",)}, None, "--metric flops or bandwidth"),
+        ({"metrics": ("flops_graph",)}, None, "--metric flops or bandwidth"),
+        ({"device": "hybrid"}, None, "--device cpu or gpu"),
+        ({"dtypes": ("float33",)}, None, "--dtype 'float33'"),
         ({}, "no/such/lib.so", "no/such/lib.so is not there"),
         ({"metrics": ("bandwidth",)}, "lib.so", "--try preloads a BLAS"),
         ({"dtypes": ("float16",)}, "lib.so", "--try preloads a BLAS"),
@@ -957,7 +957,7 @@ def test_the_command_draws_in_ascii_where_it_must(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--metric", "conv"], "type --metric flops or bandwidth"),
+        (["--metric", "conv"], "--metric flops or bandwidth"),
         (["--try", "no.so", "--device", "cpu"], "no.so is not there: type --try"),
         (["--sizes", "0", "--device", "cpu"], "--sizes 0"),
         (["--tf32", "maybe", "--device", "cpu"], "Unknown --tf32"),

@@ -36,7 +36,7 @@ constexpr unsigned kWinogradGeneration = 18;  // 3x3 convolutions count 1.5 time
 constexpr double kWinogradGain = 1.5;
 
 constexpr std::array kReasons = {
-    ReasonRow{reason::kCountersDoNotClose,
+    ReasonRow{reason::kCountersInconsistent,
               "An accounting identity fails, so the numbers of its scope explain nothing."},
     ReasonRow{reason::kAboveMacCeiling,
               "More multiplies per cycle than lanes: counted borders or a Winograd algorithm; no "
@@ -97,7 +97,7 @@ void check_context(const Context& context) {
 void add_identity(Decoded& out, const Identity& identity) {
   out.identities.push_back(identity);
   if (!identity.holds && identity.scope != "hypothesis") {
-    out.add_reason(reason::kCountersDoNotClose);
+    out.add_reason(reason::kCountersInconsistent);
   }
 }
 

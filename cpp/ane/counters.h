@@ -35,7 +35,7 @@ struct Context {
 
 // Codes of everything that limits what a decoding may be used for.
 namespace reason {
-inline constexpr std::string_view kCountersDoNotClose = "COUNTERS_DO_NOT_CLOSE";
+inline constexpr std::string_view kCountersInconsistent = "COUNTERS_INCONSISTENT";
 inline constexpr std::string_view kAboveMacCeiling = "ABOVE_MAC_CEILING";
 inline constexpr std::string_view kPeakAssumed = "PEAK_ASSUMED";
 inline constexpr std::string_view kClockFromWall = "CLOCK_FROM_WALL";

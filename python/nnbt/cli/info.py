@@ -6,10 +6,10 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from nnbt import _native
-from nnbt._native import Unsupported
 from nnbt.machine import mlx as _mlx
-from nnbt.machine.devices import DEVICES, Device
+from nnbt.machine.devices import DEVICES, Device, gpu_remedy
 from nnbt.machine.facts import machine
+from nnbt.spec.errors import Refusal, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -77,19 +77,16 @@ def overview() -> str:
 
 
 def about(subject: str) -> str:
-    """More about one device. Raises Unsupported for one that there is no more to say about."""
+    """More about one device. Raises Refusal for one that has no page of its own."""
     if subject != "ane":
-        raise Unsupported(
-            f"info has no topic {subject!r}: type nnbt info, nnbt info ane, or nnbt info --explain "
-            "for what there is."
-        )
+        raise Refusal(f"info has no topic {subject!r}", "use nnbt info, or nnbt info ane")
     from nnbt.engines.mpsgraph.helper import HelperError
     from nnbt.engines.mpsgraph.info import sections
 
     try:
         found = sections()
     except HelperError as error:
-        raise Unsupported(f"The helper process could not be asked: {error}") from error
+        raise Unsupported(f"The helper process did not answer: {error}") from error
     return "\n\n".join(f"{heading}\n{_lines(rows)}" for heading, rows in found)
 
 
@@ -97,10 +94,9 @@ def _state(device: Device) -> str:
     missing = device.missing()
     if missing is None:
         return f"ready: {device.explain}"
-    if device.needs:
-        return f"needs {device.needs}"
-    remedy = device.remedy()
-    return f"{missing.problem}; {f'fix: {remedy}' if remedy else 'nothing to install'}"
+    problem = missing.problem if isinstance(missing, Refusal) else missing.rstrip(".")
+    remedy = gpu_remedy() if device.name != "ane" else None
+    return f"{problem}. {f'To change that: {remedy}' if remedy else 'Nothing to install.'}"
 
 
 def _formulas() -> str:
@@ -206,11 +202,9 @@ TOPICS: dict[str, Callable[[], str]] = {
 
 
 def explain(topic: str) -> str:
-    """The table of this topic in words, or all of them. Raises Unsupported for another name."""
+    """The table of this topic in words, or all of them. Raises Refusal for another name."""
     if topic == "all":
         return "\n\n".join(f"{name.upper()}\n{make()}" for name, make in TOPICS.items())
     if topic not in TOPICS:
-        raise Unsupported(
-            f"info explains no {topic!r}: type nnbt info --explain {' or '.join(TOPICS)}."
-        )
+        raise Refusal(f"Unknown topic {topic!r}", f"use nnbt info --explain {' or '.join(TOPICS)}")
     return TOPICS[topic]()

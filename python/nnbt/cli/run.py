@@ -1,4 +1,4 @@
-"""What the commands share: a run is measured, printed, and written to files case by case."""
+"""Measures what the options ask for, prints it, and writes files after each case."""
 
 from __future__ import annotations
 
@@ -9,59 +9,51 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nnbt.ladder.run import climb
+from nnbt.machine.files import check_writable, is_stream, own_stream, write_atomically
+from nnbt.pipeline.session import execute, now
+from nnbt.results.columns import csv_text
+from nnbt.results.files import json_text
+from nnbt.results.result import Run
+from nnbt.spec.errors import Refusal, Unsupported
+from nnbt.spec.options import spelled
+from nnbt.terminal.ladder import ladder_csv, ladder_text
+from nnbt.terminal.progress import Console
+from nnbt.terminal.tables import can_draw, header_lines, in_ascii, terminal_width, wrapped
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from nnbt.results.result import Run
-
-
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_INTERRUPTED = 130
-EXIT_TERMINATED = 143
+    from nnbt.ladder.rungs import Ladder
+    from nnbt.results.result import Result
+    from nnbt.spec.options import Options
 
 
 class Files:
-    """Where the results of a run are written, after each case; checked before the first."""
+    """Where the results of a run are written, after each case; checked before the first.
+
+    `writers` make the text of each kind of file (csv, json); None leaves the file unwritten.
+    """
 
     def __init__(
-        self,
-        csv_path: str | None,
-        json_path: str | None,
-        *,
-        as_csv: Callable[[Run], str | None] | None = None,
-        as_json: Callable[[Run], str] | None = None,
+        self, given: Mapping[str, Any], writers: Mapping[str, Callable[[Run], str | None]]
     ) -> None:
-        from nnbt.machine.files import check_writable
-        from nnbt.results.columns import csv_text
-        from nnbt.results.files import json_text
-
-        self._writers: list[tuple[Path, Callable[[Run], str | None]]] = []
+        paths = {kind: Path(given[kind]) for kind in writers if kind in given}
+        self._writers = [(path, writers[kind]) for kind, path in paths.items()]
         self._problems: dict[Path, str] = {}
-        for option, typed in (("--csv", csv_path), ("--json", json_path)):
-            if typed == "":
-                raise click.UsageError(f"{option} names no file: type {option} results.txt.")
-        if csv_path is not None:
-            as_csv = as_csv or (lambda run: csv_text(run.results))
-            self._writers.append((Path(csv_path), as_csv))
-        if json_path is not None:
-            self._writers.append((Path(json_path), as_json or json_text))
-        if csv_path and json_path and os.path.realpath(csv_path) == os.path.realpath(json_path):
-            raise click.UsageError(
-                f"--csv and --json both name {csv_path}: give each a file of its own."
-            )
-        for path, _ in self._writers:
+        if len({os.path.realpath(path) for path in paths.values()}) < len(paths):
+            flags = " and ".join(map(spelled, paths))
+            raise Refusal(f"{flags} name the same file", "use a file for each")
+        for path in paths.values():
             problem = check_writable(path)
             if problem:
-                raise click.UsageError(problem)
+                raise Unsupported(problem)
 
     def write(self, run: Run, *, last: bool = False) -> None:
         """Writes every file anew; a pipe or terminal once, when the run ends (or `last`).
 
-        A file that can't be written doesn't end the run: `problem` has the sentence about it.
+        A file that cannot be written does not end the run: `problem` has the sentence about it.
         """
-        from nnbt.machine.files import is_stream, own_stream, write_atomically
-
         for path, text in self._writers:
             if is_stream(path) and not (run.finished or last):
                 continue
@@ -77,11 +69,11 @@ class Files:
                 self._problems[path] = f"{path} could not be written ({error.strerror})"
 
     def tell_untouched(self) -> None:
-        """Says of files of an earlier run that nothing of this one is in them."""
+        """Says which files still hold an earlier run."""
         old = [str(path) for path, _ in self._writers if path.is_file()]
         if old:
             which = " and ".join(old)
-            click.echo(f"nnbt: no case was finished; {which}: still of an earlier run", err=True)
+            click.echo(f"nnbt: no case was finished; {which}: still from an earlier run", err=True)
 
     def problem(self) -> str:
         """What the latest attempts could not write, as a sentence; empty if all went well."""
@@ -94,20 +86,24 @@ class Files:
             raise click.ClickException(self.problem())
 
 
-def measure_and_print(options: Any, files: Files) -> Run:
-    """The main job: runs, prints and writes; Ctrl-C keeps what is finished."""
-    from nnbt.pipeline.session import execute
-    from nnbt.terminal.progress import Console
+class Writing(Console):
+    """Writes the files after each case, before anything is printed."""
 
-    class Writing(Console):
-        """Writes the files after each case, before anything is printed."""
+    def __init__(self, options: Options, files: Files) -> None:
+        super().__init__(options.max_seconds, options.runs)
+        self._files = files
 
-        def finished(self, result: Any, run: Run) -> None:
-            self.run = run
-            files.write(run)
-            super().finished(result, run)
+    def finished(self, result: Result, run: Run) -> None:
+        """Writes and prints."""
+        self.run = run
+        self._files.write(run)
+        super().finished(result, run)
 
-    console = Writing(options.max_seconds, options.runs)
+
+def measure_and_print(options: Options, given: Mapping[str, Any]) -> Run:
+    """All results of an ordinary run; Ctrl-C keeps what is finished."""
+    files = Files(given, {"csv": lambda run: csv_text(run.results), "json": json_text})
+    console = Writing(options, files)
     try:
         run = execute(options, listener=console, argv=sys.argv[1:])
     except KeyboardInterrupt:
@@ -121,5 +117,52 @@ def measure_and_print(options: Any, files: Files) -> Run:
         raise
     finally:
         console.close()
+    files.complain()
+    return run
+
+
+class Climbing(Console):
+    """Shows progress only: the ladder is printed at the end. `so_far` has all cases."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options.max_seconds, options.runs)
+        self.so_far = Run({}, sys.argv[1:], now())
+
+    def finished(self, result: Result, run: Run) -> None:
+        """Keeps the case."""
+        self._progress.clear()
+        self.so_far.machine = run.machine
+        self.so_far.results.append(result)
+
+
+def climb_and_print(options: Options, given: Mapping[str, Any]) -> Run:
+    """All results behind a ladder; Ctrl-C prints those that are finished."""
+    found: list[Ladder] = []
+    files = Files(
+        given,
+        {
+            "csv": lambda _: ladder_csv(found[0]) if found else None,
+            "json": lambda run: json_text(run, found[0].as_dict() if found else None),
+        },
+    )
+    console = Climbing(options)
+    try:
+        ladder, run = climb(
+            options, library=given.get("library"), listener=console, argv=sys.argv[1:]
+        )
+    except KeyboardInterrupt:
+        console.run = console.so_far
+        console.close()
+        if console.so_far.results:
+            files.write(console.so_far, last=True)
+        raise
+    found.append(ladder)
+    files.write(run)
+    width = terminal_width(sys.stdout)
+    lines = [part for line in header_lines(run) for part in wrapped(line, width)]
+    click.echo("\n".join(lines) + "\n")
+    draws = can_draw(sys.stdout)
+    text = ladder_text(ladder, width, ascii_only=not draws)
+    click.echo(text if draws else in_ascii(text), nl=False)
     files.complain()
     return run

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nnbt._native import Unsupported
+from nnbt.spec.errors import Refusal
 from nnbt.spec.metric import METRICS
+from nnbt.spec.options import params_of, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def check_memory(planned: Iterable[Planned], free_bytes: Mapping[str, int]) -> None:
     """Refuses a case whose working set exceeds the free bytes of its device or of the host.
 
-    `free_bytes` holds bytes by device name (cpu, gpu). Raises Unsupported with the figures.
+    `free_bytes` holds bytes by device name (cpu, gpu). Raises Refusal with the figures.
     """
     for item in planned:
         case, need = item.case, item.sizes["resident_bytes"]
@@ -25,10 +26,10 @@ def check_memory(planned: Iterable[Planned], free_bytes: Mapping[str, int]) -> N
         for device in {"cpu": ("cpu",), "gpu": ("gpu",)}.get(case.device, ("cpu", "gpu")):
             free = free_bytes.get(device)
             if free is not None and need > free:
-                raise Unsupported(
+                raise Refusal(
                     f"{case.metric} of {case.dtype} at n = {case.n} needs {need / 2**30:,.1f} GiB "
-                    f"and {device} has {free / 2**30:,.1f} GiB free: use {_smaller(item, free)} "
-                    "or less."
+                    f"and {device} has {free / 2**30:,.1f} GiB free",
+                    f"use {_smaller(item, free)} or less",
                 )
 
 
@@ -37,9 +38,9 @@ def _smaller(item: Planned, free: int) -> str:
 
     Of the size and the metric's own numbers it is the one that saves most at its default.
     """
-    case, metric = item.case, METRICS[item.case.metric]
-    defaults = {"sizes": max(metric.default_sizes)} | {
-        name: param.default for name, param in metric.own.items() if isinstance(param.default, int)
+    case = item.case
+    defaults = {"sizes": max(METRICS[case.metric].default_sizes)} | {
+        name: row.default for name, row in params_of(case.metric).items() if row.kind == "int"
     }
 
     def need(name: str, value: int) -> int:
@@ -55,5 +56,5 @@ def _smaller(item: Planned, free: int) -> str:
             middle = (low + high) // 2
             low, high = (middle, high) if need(name, middle) <= 0.9 * free else (low, middle)
         if low:
-            return f"--{name} {low}"
-    return "--sizes 1"
+            return spelled(name, low)
+    return spelled("sizes", 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -16,16 +15,12 @@ from nnbt.spec.case import Case
 from nnbt.spec.dtypes import dtype
 from nnbt.spec.errors import Refusal
 from nnbt.spec.metric import METRICS
-from nnbt.spec.options import DATA, TF32_MODES, Options
+from nnbt.spec.options import Options, check, one_of, params_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from nnbt.spec.cell import Cell
-    from nnbt.spec.metric import Param
-
-_LARGEST_N = 10**7
-_MAX_STEPS = 100_000
 
 
 @dataclass(frozen=True)
@@ -60,54 +55,6 @@ class Plan:
         return tuple(planned.case for planned in self.planned)
 
 
-def _one_of(option: str, value: str, names: Iterable[str]) -> str:
-    if value not in names:
-        raise Unsupported(f"Unknown {option} {value!r}: type one of {' '.join(names)}.")
-    return value
-
-
-def _check_numbers(options: Options) -> None:
-    spelled = METRICS[options.metrics[0]].option if options.metrics else str
-    limits = (
-        ("--warmup", options.warmup, 0, 10**6),
-        (spelled("--runs"), 1 if options.runs is None else options.runs, 1, 10**7),
-        ("--graph-steps", options.graph_steps, 1, _MAX_STEPS),
-        ("--cpu-workers", options.cpu_workers, 0, 1024),
-    )
-    for option, value, low, high in limits:
-        if not low <= value <= high:
-            raise Unsupported(f"{option} {value} is out of range: type {low} to {high}.")
-    if not (math.isfinite(options.max_seconds) and 0 < options.max_seconds <= 86400):
-        raise Unsupported(
-            f"--max-seconds {options.max_seconds:g} is out of range: type more than 0, at most "
-            "86400."
-        )
-    option = spelled("--sizes")
-    for n in options.sizes or ():
-        if not 1 <= n <= _LARGEST_N:
-            raise Unsupported(f"{option} {n} is out of range: type 1 to {_LARGEST_N}.")
-    if options.sizes and options.ladder_sizes:
-        raise Unsupported("--sizes and --ladder-sizes both name the sizes: type one of them.")
-    if options.sizes == ():
-        raise Unsupported(f"{option} needs at least one size: type {option} 1024.")
-    known = {name: None for metric in options.metrics for name in METRICS[metric].own}
-    for name in options.params:
-        if name not in known:
-            there = f"type one of {' '.join(known)}" if known else "type none"
-            raise Unsupported(f"{' '.join(options.metrics)} has no parameter {name!r}: {there}.")
-    for metric in options.metrics:
-        for name, param in METRICS[metric].own.items():
-            for named in options.params.get(name, ()):
-                _check_param(name, named, param)
-
-
-def _check_param(name: str, value: int | str, param: Param) -> None:
-    if param.names:
-        _one_of(f"--{name}", str(value), param.names)
-    elif not (isinstance(value, int) and param.low <= value <= param.high):
-        raise Unsupported(f"--{name} {value} is out of range: type {param.low} to {param.high}.")
-
-
 def _devices(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(names, notes) of the devices that the options ask for, here or not."""
     if options.device == "auto":
@@ -127,7 +74,7 @@ def _devices(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if not names:
             raise Unsupported("--device all leaves no device: name one, for example --device cpu.")
         return names, ()
-    name = _one_of("--device", options.device, ("auto", *DEVICES))
+    name = one_of("device", options.device, ("auto", *DEVICES))
     if name in options.without:
         raise Unsupported(f"--device {name} and --no-{name} exclude each other: type one of them.")
     return (name,), ()
@@ -162,7 +109,7 @@ def _usable(case: Case, options: Options) -> Cell:
 
 def _sweep(options: Options, metric: str) -> Iterator[dict[str, int | str]]:
     """All combinations of the metric's own parameters, defaults where nothing is named."""
-    own = METRICS[metric].own
+    own = params_of(metric)
     values = [options.params.get(name) or (param.default,) for name, param in own.items()]
     for chosen in itertools.product(*values):
         yield dict(zip(own, chosen, strict=True))
@@ -267,23 +214,14 @@ def _without_effect(options: Options, bare: Case, found: Cell) -> list[str]:
 
 
 def check_options(options: Options) -> tuple[str, ...]:
-    """The names of the dtypes. Raises Unsupported with one sentence for what can't be typed."""
-    for option, names in (
-        ("--metric", options.metrics),
-        ("--engine", options.engines),
-        ("--dtype", options.dtypes),
-        ("--data", options.data),
+    """The names of the dtypes. Raises Refusal for values that an option cannot have."""
+    check(options)
+    for name, values, known in (
+        ("metric", options.metrics, METRICS),
+        ("engine", options.engines, ENGINES),
     ):
-        if not names:
-            raise Unsupported(f"{option} needs at least one name: type {option} and one.")
-    for metric in options.metrics:
-        _one_of("--metric", metric, METRICS)
-    _check_numbers(options)
-    for engine in options.engines:
-        _one_of("--engine", engine, ENGINES)
-    for mode in options.data:
-        _one_of("--data", mode, DATA)
-    _one_of("--tf32", options.tf32, TF32_MODES)
+        for value in values:
+            one_of(name, value, known)
     return tuple(dtype(token).token for token in options.dtypes)
 
 

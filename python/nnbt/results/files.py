@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from nnbt.spec.errors import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from os import PathLike
 
 _WRITE_ONE = "name a file that nnbt --json wrote"
 
@@ -24,7 +26,7 @@ def json_text(run: Run, ladder: Mapping[str, Any] | None = None) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
-def load(path: str | Path) -> Run:
+def load(path: str | PathLike[str]) -> Run:
     """The run in a file that --json wrote, of this or an earlier schema.
 
     Raises Unsupported with one sentence for a file that can't be read, is cut short, is not
@@ -53,8 +55,15 @@ def load(path: str | Path) -> Run:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of the document, made from the types of Run."""
+    """The JSON Schema of what json_text writes: every field of Run and of what it holds."""
     made = msgspec.json.schema(Run)
+    for definition in made["$defs"].values():
+        definition["description"] = inspect.cleandoc(definition.get("description", ""))
+        fields = definition["properties"]
+        definition |= {"required": list(fields), "additionalProperties": False}
+        for field in fields.values():
+            field.pop("default", None)  # every field is written
+    made["$defs"]["Run"]["properties"]["schema"] = {"const": SCHEMA}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Results of nnbt, schema {SCHEMA}",

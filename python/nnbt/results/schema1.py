@@ -86,7 +86,55 @@ def _details(old: dict[str, Any]) -> dict[str, Any]:
         new["chip_clock_hz"] = old["chip_clock_mhz"] * 1e6
     if "no_ceiling" in old:
         new["not_a_ceiling"] = old["no_ceiling"]
-    for name, key in (("pmu", "counters"), ("power", "power")):
-        if name in old:
-            new[key] = old[name]
+    if "pmu" in old:
+        new["counters"] = _counters(old["pmu"])
+    if "power" in old:
+        new["power"] = _power(old["power"])
     return new
+
+
+def _counters(pmu: dict[str, Any]) -> dict[str, Any]:
+    """Schema 1 kept the helper's object and what was made of it in one."""
+    ours = ("status", "sentence", "helper", "wall_s", "hw_s", "work")
+    new = {name: pmu[name] for name in ours if name in pmu}
+    new["detail"] = str(pmu.get("detail") or "")
+    if pmu.get("decoded"):
+        decoded = pmu["decoded"]
+        reasons = [_CODES.get(code, code) for code in decoded.get("reasons", ())]
+        registers = [
+            {
+                "index": row["index"],
+                "label": row["label"],
+                "delta": row["per_evaluation"],
+                "reading": {
+                    "meaning": row["reading"], "unit": row["unit"], "confidence": row["confidence"],
+                },
+            }
+            for row in pmu.get("registers", ())
+        ]  # fmt: skip
+        new["decoded"] = {**decoded, "reasons": reasons, "registers": registers}
+    made = (*ours, "decoded", "registers")
+    new["raw"] = {name: value for name, value in pmu.items() if name not in made}
+    return new
+
+
+def _power(power: dict[str, Any]) -> dict[str, Any]:
+    made = ("power_w", "run_energy_j", "problem")
+    raw = {name: value for name, value in power.items() if name not in made}
+    watts = power.get("power_w", {})
+    rails = [
+        {
+            "rail": rail,
+            "energy_j": power["energy_j"][rail],
+            "power_w": value,
+            "run_energy_j": power["run_energy_j"][rail],
+        }
+        for rail, value in watts.items()
+    ]
+    return {
+        "status": str(power.get("ioreport")),
+        "detail": str(power.get("detail") or ""),
+        "window_s": power["window_s"] if watts else None,
+        "rails": rails,
+        "raw": raw,
+    }

@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from nnbt.spec.case import Case
 
 VARIANTS = {"fp16": "float16", "int8": "int8", "qdq": "qdq", "w8a8": "w8a8"}
-"""Names of --variant, and the type of DTYPES that each stands for."""
+"""Names of the native part for what is computed, and the type of DTYPES that each is."""
 MLX_DTYPES = ("float16", "bfloat16", "float32")
 GPU_DTYPES = ("float16", "qdq", "w8a8")
 ANE_DTYPES = ("float16", "int8", "qdq", "w8a8")
-FILLS = ("normal", "zeros")
 WEIGHTS = ("own", "shared")
 PROBE_OPS = {"cpu": 3e8, "gpu": 3e11}
 """Operations of the small chain that predicts the time of a large one: 0.15 s on two CPUs."""

@@ -7,7 +7,7 @@ they live below the engines that fill them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -47,6 +47,162 @@ class Placement:
 
 
 @dataclass(frozen=True)
+class RegisterReading:
+    """What a register of the Neural Engine is believed to count."""
+
+    meaning: str
+    unit: str
+    confidence: str
+    """`none`, `low`, `medium` or `high`."""
+
+
+@dataclass(frozen=True)
+class RegisterChange:
+    """Change of one register over one evaluation."""
+
+    index: int
+    label: str
+    """The framework's own name."""
+    delta: int | None
+    """None for a register that was not saved."""
+    reading: RegisterReading
+
+
+@dataclass(frozen=True)
+class CycleShare:
+    """A register as a share of the nominal cycles, from 0 to 1, under the framework's own name.
+
+    It explains the time only where the identity `framework_closure` holds.
+    """
+
+    index: int
+    label: str
+    of_nominal: float
+
+
+@dataclass(frozen=True)
+class AccountingIdentity:
+    """Two figures that must agree if the registers mean what they are believed to mean."""
+
+    name: str
+    scope: str
+    """`numbers` (headline), `breakdown` (stalls, traffic) or `hypothesis` (our own relabelling)."""
+    claim: str
+    left: float
+    right: float
+    holds: bool
+
+
+@dataclass(frozen=True)
+class DecodedCounters:
+    """What the counters of one evaluation support. A number that they do not support is None."""
+
+    status: str
+    """A key of `ane.STATUSES`; numbers that rest on cycles are given for `ok` only."""
+    layout: str | None = None
+    """Where the DMA registers are: `dma17`, `dma21`, or None where the data does not say."""
+    layout_evidence: tuple[str, ...] = ()
+    macs_per_cycle_core: float | None = None
+    """Multiply-accumulates / register 10, which is already summed over cores."""
+    macs_per_cycle_chip: float | None = None
+    """The same times `cores`."""
+    peak_macs_per_cycle_core: float | None = None
+    """256 for FP16; for INT8 256 up to h15 and 512 from h16 on."""
+    utilisation: float | None = None
+    """Share of that peak, at most 1. None above it: see ABOVE_MAC_CEILING."""
+    clock_hz: float | None = None
+    """Register 10 / (hardware time x cores); from wall time it is a lower bound."""
+    ops_per_s: float | None = None
+    """2 operations per multiply-accumulate, by wall time."""
+    hw_ops_per_s: float | None = None
+    """The same by hardware time."""
+    ceiling_ops_per_s: float | None = None
+    """2 x peak x cores x clock_hz."""
+    dispatch_ns: float | None = None
+    """Wall time minus hardware time."""
+    dma_register: int | None = None
+    """The register taken for memory traffic."""
+    dma_bytes: float | None = None
+    """64 x that register, if it lies within the traffic bounds of the work."""
+    dma_read_bytes: float | None = None
+    dma_bytes_per_s: float | None = None
+    energy_units: float | None = None
+    """Accumulator of unknown unit; it gives no joules."""
+    shares: tuple[CycleShare, ...] = ()
+    identities: tuple[AccountingIdentity, ...] = ()
+    reasons: tuple[str, ...] = ()
+    """Keys of `ane.REASONS`."""
+    windows_used: int = 0
+    windows_reset: int = 0
+    """Windows left out because counters went backwards."""
+    windows_shared: int = 0
+    """Windows left out because another program used the engine."""
+    registers: tuple[RegisterChange, ...] = ()
+    """Every raw change, whatever the status."""
+
+
+@dataclass(frozen=True)
+class EvaluationWork:
+    """What one evaluation of a chain does, as its counters are judged."""
+
+    macs: int
+    """Multiply-accumulates by the usual count, products with padding included."""
+    traffic_bytes: tuple[int, int]
+    """Least and most bytes moved to and from memory."""
+    precision: str
+    """What the multipliers work on: `fp16` or `int8`."""
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Hardware counters of the Neural Engine for one evaluation."""
+
+    status: str
+    """A key of `ane.STATUSES`."""
+    sentence: str = ""
+    """What the status means, and what to do about it."""
+    detail: str = ""
+    helper: str = ""
+    """The executable that read them: `signed` or `shipped`."""
+    wall_s: float | None = None
+    """Median time of one evaluation by the host's clock."""
+    hw_s: float | None = None
+    """The same by the driver."""
+    decoded: DecodedCounters | None = None
+    """None where there were no registers."""
+    work: EvaluationWork | None = None
+    raw: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What the helper process returned, unchanged."""
+
+
+@dataclass(frozen=True)
+class RailEnergy:
+    """Energy of one power rail: in the window, its mean power there, and of one run."""
+
+    rail: str
+    energy_j: float | None
+    power_w: float | None
+    run_energy_j: float | None
+
+
+@dataclass(frozen=True)
+class Power:
+    """Energy from IOReport around the timed runs."""
+
+    status: str
+    """`ok`, or why there are no energies: docs/power.md."""
+    detail: str = ""
+    window_s: float | None = None
+    rails: tuple[RailEnergy, ...] = ()
+    raw: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What the helper process returned, unchanged."""
+
+    def rail(self, name: str) -> RailEnergy | None:
+        """The rail of this name, if it was measured."""
+        return next((one for one in self.rails if one.rail == name), None)
+
+
+@dataclass(frozen=True)
 class Details:
     """What engines add to a result."""
 
@@ -70,7 +226,7 @@ class Details:
     """Engine mpsgraph: of the compared outputs."""
     placement: Placement | None = None
     """Engine mpsgraph on device ane."""
-    counters: Mapping[str, Any] | None = None
-    """Engine mpsgraph on device ane: hardware counters, raw and decoded."""
-    power: Mapping[str, Any] | None = None
-    """Engine mpsgraph: energy and clocks from IOReport."""
+    counters: Counters | None = None
+    """Engine mpsgraph on device ane."""
+    power: Power | None = None
+    """Engine mpsgraph on device ane."""

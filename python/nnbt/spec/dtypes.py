@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from nnbt._native import Unsupported
+from nnbt.spec.errors import Refusal
+from nnbt.spec.options import one_of, spelled
 
 FamilyName = Literal["inexact", "exact", "quantized", "mixed", "tensor"]
 
@@ -120,20 +121,23 @@ _ROWS = (
 )
 DTYPES: dict[str, DType] = {row.token: row for row in _ROWS}
 
-_NAMES = " ".join(DTYPES)
+_SYNONYMS = {"bool_": "bool", "fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 _REFUSED = {
-    "q1": "q1 is not supported: 1-bit weights have no kernel on CUDA; type --dtype q2 or more.",
-    "q7": "q7 is not supported: MLX packs 2, 3, 4, 5, 6 or 8 bits; type --dtype q6 or q8.",
+    "q1": ("q1 is not supported (CUDA has no kernel for 1-bit weights)", ("q2",)),
+    "q7": ("q7 is not supported (MLX packs 2, 3, 4, 5, 6 or 8 bits)", ("q6", "q8")),
 }
 
 
 def dtype(token: str) -> DType:
-    """The row of DTYPES with this name; `bool_` and `mlx.core.` before a name are accepted.
+    """The row of DTYPES with this name; `mlx.core.` before a name and synonyms are accepted.
 
-    Raises Unsupported with a sentence for anything else.
+    Raises Refusal for anything else.
     """
     name = token.strip().lower().removeprefix("mlx.core.").removeprefix("mx.")
-    name = "bool" if name == "bool_" else name
+    name = _SYNONYMS.get(name, name)
     if name in DTYPES:
         return DTYPES[name]
-    raise Unsupported(_REFUSED.get(name, f"Unknown --dtype {token!r}: type one of {_NAMES}."))
+    if name in _REFUSED:
+        problem, instead = _REFUSED[name]
+        raise Refusal(problem, f"use {spelled('dtype', *instead)}")
+    return DTYPES[one_of("dtype", token, DTYPES)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nnbt.spec import conv, formulas
@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from nnbt.spec.dtypes import DType
 
 
-@dataclass(frozen=True)
-class Param:
-    """A parameter of a metric: its default, and its range or its names."""
-
-    default: int | str
-    explain: str
-    low: int = 1
-    high: int = 2**20
-    names: tuple[str, ...] = ()
-
-
 def _smaller_matrix(case: Case, device: str) -> dict[str, int]:
     del case
     return {"n": 256 if device == "cpu" else 4096}
@@ -34,10 +23,9 @@ def _smaller_matrix(case: Case, device: str) -> dict[str, int]:
 class Metric:
     """One row of METRICS. `sizes(case)` is the arithmetic of a case, before allocation.
 
-    `own` are the parameters of this metric only. `rate_unit` replaces the unit of the dtype.
-    `smaller(case, device)` returns `n` and parameters of a similar, short case that predicts the
-    time of this one. With `chain`, outputs should have about the RMS of inputs. With
-    `published_results`, there are published results to compare with.
+    `rate_unit` replaces the unit of the dtype. `smaller(case, device)` returns `n` and parameters
+    of a similar, short case that predicts the time of this one. With `chain`, outputs should have
+    about the RMS of inputs. With `published_results`, there are published results to compare with.
     """
 
     name: str
@@ -46,17 +34,11 @@ class Metric:
     params: tuple[str, ...]
     work: str
     sizes: Callable[[Case], dict[str, int]]
-    own: Mapping[str, Param] = field(default_factory=dict)
     rate_unit: str = ""
     chain: bool = False
     smaller: Callable[[Case, str], dict[str, int]] = _smaller_matrix
     default_sizes: tuple[int, ...] = (1024, 2048, 4096)
-    spelled: Mapping[str, str] = field(default_factory=dict)
     published_results: bool = False
-
-    def option(self, name: str) -> str:
-        """An option of the main command as this metric's command spells it."""
-        return self.spelled.get(name, name)
 
     def unit(self, dtype: DType) -> str:
         """Base unit of the rate."""
@@ -129,21 +111,10 @@ METRICS: dict[str, Metric] = {
             ("batch", "channels", "layers", "kernel", "weights", "enqueue", "data"),
             "work_ops",
             conv.conv_sizes,
-            own={
-                "batch": Param(1, "images (B)"),
-                "channels": Param(128, "input and output channels of a layer (C)"),
-                "layers": Param(20, "chained convolutions (L)", high=10_000),
-                "kernel": Param(3, "height and width of the kernel (K)", high=127),
-                "weights": Param(
-                    "own", "weights of each layer, or one for all", names=conv.WEIGHTS
-                ),
-                "enqueue": Param(1, "submissions in flight at once", high=1000),
-            },
             rate_unit="OP/s",
             chain=True,
             smaller=conv.smaller,
             default_sizes=(256,),
-            spelled={"--sizes": "--size", "--runs": "--iterations"},
             published_results=True,
         ),
     )

@@ -5,11 +5,12 @@ Each function returns the sentence if its check fails, else None.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
+    from nnbt.spec.details import AccountingIdentity, DecodedCounters
     from nnbt.verdict.evidence import Evidence
 
 _PUBLISHED_CLAIM = "published_closure"
@@ -31,19 +32,19 @@ def _placed(e: Evidence, verdict: str) -> str | None:
     return f"Placement is {verdict}: {'; '.join(placement.evidence)}."
 
 
-def _decoded(e: Evidence) -> Mapping[str, Any]:
-    return (e.details.counters or {}).get("decoded") or {}
+def _decoded(e: Evidence) -> DecodedCounters | None:
+    return e.details.counters.decoded if e.details.counters is not None else None
 
 
-def _failing(e: Evidence, scope: str) -> list[Mapping[str, Any]]:
-    identities = _decoded(e).get("identities", ())
-    return [row for row in identities if row["scope"] == scope and not row["holds"]]
+def _failing(e: Evidence, scope: str) -> list[AccountingIdentity]:
+    decoded = _decoded(e)
+    identities = decoded.identities if decoded is not None else ()
+    return [row for row in identities if row.scope == scope and not row.holds]
 
 
-def _listed(rows: Iterable[Mapping[str, Any]]) -> str:
+def _listed(rows: Iterable[AccountingIdentity]) -> str:
     return "; ".join(
-        f"{row['name']} ({row['claim']}) gives {row['left']:.4g} and {row['right']:.4g}"
-        for row in rows
+        f"{row.name} ({row.claim}) gives {row.left:.4g} and {row.right:.4g}" for row in rows
     )
 
 
@@ -53,7 +54,7 @@ def counters_inconsistent(e: Evidence) -> str | None:
 
 
 def stalls_inconsistent(e: Evidence) -> str | None:
-    rows = [row for row in _failing(e, "breakdown") if row["name"] != _PUBLISHED_CLAIM]
+    rows = [row for row in _failing(e, "breakdown") if row.name != _PUBLISHED_CLAIM]
     if not rows:
         return None
     return (
@@ -64,10 +65,10 @@ def stalls_inconsistent(e: Evidence) -> str | None:
 
 def other_client(e: Evidence) -> str | None:
     decoded = _decoded(e)
-    shared = decoded.get("windows_shared", 0)
-    if not shared:
+    if decoded is None or not decoded.windows_shared:
         return None
-    windows = shared + decoded["windows_used"] + decoded["windows_reset"]
+    shared = decoded.windows_shared
+    windows = shared + decoded.windows_used + decoded.windows_reset
     return (
         f"Another program used the Neural Engine in {shared} of {windows} windows of the counters: "
         "close it (photo analysis, dictation, ...) and measure again."

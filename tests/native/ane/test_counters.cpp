@@ -126,13 +126,13 @@ TEST_CASE("stalls never exceed the nominal cycles") {
   const Decoded closes = decode(only({{10, 1000}, {13, 100}, {14, 200}, {15, 300}, {16, 400}}), {});
   CHECK(closes.shares.size() == 4);
   CHECK(holds(closes, "framework_closure"));
-  CHECK_FALSE(has_reason(closes, reason::kCountersDoNotClose));
+  CHECK_FALSE(has_reason(closes, reason::kCountersInconsistent));
 
   const Decoded exceeds =
       decode(only({{10, 1000}, {13, 900}, {14, 200}, {15, 300}, {16, 400}}), {});
   CHECK(exceeds.shares.empty());
   CHECK_FALSE(holds(exceeds, "framework_closure"));
-  CHECK(has_reason(exceeds, reason::kCountersDoNotClose));
+  CHECK(has_reason(exceeds, reason::kCountersInconsistent));
 }
 
 TEST_CASE("peaks by precision and generation") {
@@ -199,7 +199,7 @@ TEST_CASE("numbers that the counters don't support are absent") {
 TEST_CASE("a failed hypothesis limits nothing") {
   const Decoded decoded = decode(only({{10, kFp16Nominal}, {12, 1}}), fp16_context());
   CHECK_FALSE(holds(decoded, "shifted_compute"));
-  CHECK_FALSE(has_reason(decoded, reason::kCountersDoNotClose));
+  CHECK_FALSE(has_reason(decoded, reason::kCountersInconsistent));
 }
 
 TEST_CASE("a register that follows cycles in two workloads is no traffic") {

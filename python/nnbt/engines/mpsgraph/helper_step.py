@@ -1,4 +1,4 @@
-"""Steps that run in the helper process.
+"""HelperStep: a chain that is compiled, run and timed in the helper process.
 
 Everything on the Neural Engine, and int8 between layers on any device, runs there: MPSGraph can
 abort the process that it runs in, and one row must not end the others.
@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 from nnbt import _native
 from nnbt.engines.mpsgraph import helper
-from nnbt.engines.mpsgraph.helper import HelperError
+from nnbt.engines.mpsgraph.helper import MISREAD, HelperError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 SERIES_S = 0.15
 SERIES_RUNS = (3, 30)
-"""Least and most runs of the series that single runs are handed out of."""
+"""Least and most runs of the series that single runs are taken from."""
 SECONDS_PER_OP = 1e-11
-"""What a run may take: a hundredth of a second a GOP is a hundred times what an M1 takes."""
+"""Upper bound of a run: 0.01 s per GOP, a hundred times what an M1 takes."""
 LEAST_RUN_S = 1.0
 LEAST_RUNS = 5
 _LONGEST_NS = 2**63 - 1
 BUDGETS = 5.0
-"""Budgets of its case that the helper may take before it is given up."""
+"""Budgets of its case that the helper may take before it is stopped."""
 
 
 @dataclass(frozen=True)
-class RemoteReading:
-    """What a probe of the helper process saw."""
+class HelperReading:
+    """What a probe in the helper process read."""
 
     name: str
     unit: str
@@ -38,27 +38,27 @@ class RemoteReading:
 
 
 @dataclass
-class RemoteSamples:
-    """Samples as the helper's document gives them."""
+class HelperSamples:
+    """Samples in a helper's document."""
 
     samples_ns: list[int]
     first_run_ns: int
     warmup_runs: int
     window_ns: int
     stop: str
-    readings: list[RemoteReading] = field(default_factory=list)
+    readings: list[HelperReading] = field(default_factory=list)
 
 
-def samples_of(document: Mapping[str, Any], *, warmup: int, runs: int) -> RemoteSamples:
-    """The samples of a document of `measure`. Raises HelperError for one without any."""
+def samples_of(document: Mapping[str, Any], *, warmup: int, runs: int) -> HelperSamples:
+    """The samples in a helper's document. Raises HelperError if it has none."""
     try:
         samples = [int(sample) for sample in document["samples_ns"]]
         readings = [
-            RemoteReading(str(row["name"]), str(row.get("unit", "")), float(row["value"]))
+            HelperReading(str(row["name"]), str(row.get("unit", "")), float(row["value"]))
             for row in document.get("readings", ())
             if row["value"] is not None
         ]
-        found = RemoteSamples(
+        found = HelperSamples(
             samples_ns=samples,
             first_run_ns=int(document.get("first_run_ns", 0)),
             warmup_runs=int(document.get("warmup_runs", warmup)),
@@ -66,8 +66,8 @@ def samples_of(document: Mapping[str, Any], *, warmup: int, runs: int) -> Remote
             stop=str(document.get("stop", "runs" if runs else "budget")),
             readings=readings,
         )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise HelperError(f"The helper's document can't be read ({error!r}).") from error
+    except MISREAD as error:
+        raise HelperError(f"The helper's document cannot be read ({error!r}).") from error
     if not samples:
         raise HelperError("The helper's document has no samples.")
     impossible = next((ns for ns in samples if not 0 < ns <= _LONGEST_NS), None)
@@ -76,8 +76,8 @@ def samples_of(document: Mapping[str, Any], *, warmup: int, runs: int) -> Remote
     return found
 
 
-def patience_s(ops: float, runs: int, budget_s: float) -> float:
-    """Seconds after which a helper is given up: what its budget or runs should take, many times.
+def time_limit_s(ops: float, runs: int, budget_s: float) -> float:
+    """Seconds after which a helper is stopped: many times what its budget or runs should take.
 
     `ops` are the operations of one of `runs` runs; 0 runs: as many as fit into the budget.
     """
@@ -87,12 +87,12 @@ def patience_s(ops: float, runs: int, budget_s: float) -> float:
 
 
 @dataclass
-class RemoteStep:
+class HelperStep:
     """A chain that the helper process compiles and measures; each call of `measure` is a process.
 
-    `spec` names the chain in the keys of a request, `ops` the operations of a run, `more` further
-    keys (packages). `optional` is asked for as well and left out in a second try if a process that
-    was asked for it failed. `document` is what the latest `measure` brought back.
+    `spec` has the keys of a request that name the chain, `more` further ones (packages), and `ops`
+    is the operations of a run. `optional` keys are left out in a second attempt if a process that
+    got them failed. `document` is the answer to the latest `measure`.
     """
 
     spec: Mapping[str, object]
@@ -104,7 +104,7 @@ class RemoteStep:
     _next: int = 0
 
     def run(self) -> None:
-        """One run, as of any Step."""
+        """One run, as for any Step."""
         self.measure(warmup=0, runs=1)
 
     def measure(
@@ -117,9 +117,9 @@ class RemoteStep:
         min_runs: int = 5,
         max_runs: int = 1_000_000,
         on_progress: Callable[[int, int], None] | None = None,
-    ) -> RemoteSamples:
+    ) -> HelperSamples:
         """What nnbt.measure does, in the helper process. Raises Unsupported or HelperError."""
-        del on_progress  # nothing comes back before the end
+        del on_progress  # the helper answers at the end only
         request = {
             **self.spec,
             "warmup": warmup,
@@ -130,7 +130,7 @@ class RemoteStep:
             "min_window_s": min_window_s,
             **self.more,
         }
-        timeout_s = patience_s(self.ops, runs, budget_s)
+        timeout_s = time_limit_s(self.ops, runs, budget_s)
         try:
             document = helper.answer({**request, **self.optional}, timeout_s=timeout_s)
         except (HelperError, _native.Unsupported):
@@ -141,21 +141,21 @@ class RemoteStep:
         self.document = document
         return samples
 
-    def timed(self, **options: Any) -> RemoteSamples:
-        """See nnbt.timing.loop: single runs are handed out of a series."""
+    def timed(self, **options: Any) -> HelperSamples:
+        """See nnbt.timing.loop; single runs come from a series."""
         single = (
             options.get("runs") == 1 and options.get("warmup") == 0 and "budget_s" not in options
         )
         return self.single() if single else self.measure(**options)
 
-    def single(self) -> RemoteSamples:
-        """The next run of a series that was measured in one process, in turns.
+    def single(self) -> HelperSamples:
+        """The next run of a series that one process measured, over and over.
 
-        A process of its own for each would compile the chain again, which takes seconds.
+        A process for each run would compile the chain again, which takes seconds.
         """
         if not self._series:
             least, most = SERIES_RUNS
-            series = RemoteStep(self.spec, self.ops, _without_files(self.more)).measure(
+            series = HelperStep(self.spec, self.ops, _without_files(self.more)).measure(
                 warmup=1,
                 budget_s=SERIES_S,
                 min_window_s=SERIES_S,
@@ -165,7 +165,7 @@ class RemoteStep:
             self._series = series.samples_ns
         sample = self._series[self._next % len(self._series)]
         self._next += 1
-        return RemoteSamples([sample], sample, 0, sample, "runs")
+        return HelperSamples([sample], sample, 0, sample, "runs")
 
 
 def _without_files(more: Mapping[str, object]) -> dict[str, object]:
