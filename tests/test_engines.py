@@ -32,7 +32,8 @@ from nnbt.engines.library import steps as library_steps
 from nnbt.engines.library.cublaslt import PRECISIONS
 from nnbt.engines.mlx.setup import Setup
 from nnbt.engines.native import steps as native_steps
-from nnbt.ladder.rungs import RUNGS, best_of
+from nnbt.ladder.rungs import RUNGS
+from nnbt.ladder.sources import best_of
 from nnbt.machine import mlx as _mlx
 from nnbt.machine.chains import CLOCK_CHAIN
 from nnbt.peaks import stored as measured

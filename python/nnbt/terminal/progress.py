@@ -6,7 +6,8 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from nnbt.pipeline.listener import Listener
-from nnbt.terminal.tables import group_key, header_lines, print_rows, terminal_width, wrapped
+from nnbt.terminal.stream import terminal_width, wrapped
+from nnbt.terminal.tables import header_lines, print_rows
 
 if TYPE_CHECKING:
     from nnbt.pipeline.plan import Plan
@@ -145,6 +146,3 @@ class Console(Listener):
         self._progress.clear()
         if self.run is not None:
             self.flush(self.run)
-
-
-__all__ = ["Console", "Progress", "group_key"]

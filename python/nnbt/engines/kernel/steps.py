@@ -78,25 +78,26 @@ def _chip_clock(
     clock: ChipClock | None, built: Built, row: Kernel, capability: tuple[int, int]
 ) -> tuple[str, Details]:
     """What the blocks counted themselves, with the peak that it makes."""
+    ops_per_clock = gpu_kernels.ops_per_clock(row.dtype, capability)
+    known = Details(ops_per_clock=ops_per_clock)
     if clock is None:
-        return "the chip's own clock could not be read: NVML's stands for it", Details()
+        return "the chip's own clock could not be read: NVML's stands for it", known
     mhz = clock.hz * 1e-6
     note = f"chip clock {mhz:,.0f} MHz by its own counter"
-    peak = gpu_kernels.clock_peak(row.dtype, capability, clock.hz)
-    if peak is None:
+    if ops_per_clock is None:
         return note, Details(chip_clock_hz=clock.hz)
-    units, per_clock = gpu_kernels.multiprocessors(), gpu_kernels.OPS_PER_CLOCK[capability]
+    peak, units = ops_per_clock * clock.hz, gpu_kernels.multiprocessors()
     source = (
-        f"{units} SM x {per_clock[row.dtype]:,} operations a clock x {mhz:,.0f} MHz, counted on "
+        f"{units} SM x {ops_per_clock // units:,} operations a clock x {mhz:,.0f} MHz, counted on "
         "the chip"
     )
     share = clock.launches * built.work.ops / clock.span_s / peak
     if not LEAST_SHARE < share < MOST_SHARE:
         return (
             f"the chip's own counter can't be right ({note}): NVML's clock stands for it",
-            Details(),
+            known,
         )
-    details = Details(chip_clock_hz=clock.hz, clock_peak=ClockPeak(peak, source))
+    details = replace(known, chip_clock_hz=clock.hz, clock_peak=ClockPeak(peak, source))
     return f"{note}; the last run did {share:.1%} of the peak at it", details
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from nnbt._native import Unsupported
 from nnbt.engines.library import products as vendor
+from nnbt.spec.details import Details
 from nnbt.spec.dtypes import dtype
-from nnbt.spec.workload import Step, Workload, self_checked
+from nnbt.spec.workload import After, Step, Workload, self_checked
 
 if TYPE_CHECKING:
     from nnbt.spec.cell import Request
@@ -33,6 +34,7 @@ def _workload(request: Request, built: vendor.Product, step: Any, floor: Step) -
         sizes=request.sizes,
         mantissa=dtype(request.case.dtype).mantissa,
         notes=built.notes,
+        after=lambda: After(details=Details(library=built.library)),
         floor=floor,
         resident_bytes=request.sizes["resident_bytes"],
     )
