@@ -11,7 +11,7 @@ from nnbt._native import Unsupported
 from nnbt.cli import info
 from nnbt.machine.devices import DEVICES
 from nnbt.pipeline.matrix import METRICS
-from nnbt.results.columns import COLUMNS, TERMINAL_ONLY
+from nnbt.results.columns import COLUMNS, CSV_COLUMNS
 from nnbt.spec.dtypes import DTYPES
 from nnbt.spec.errors import Refusal
 from nnbt.spec.options import DATA
@@ -21,7 +21,7 @@ NAMES = {
     "formulas": list(METRICS),
     "checks": [check.code for check in CHECKS],
     "columns": [
-        *(column.key for column in COLUMNS if column.key not in TERMINAL_ONLY),
+        *(column.key for column in CSV_COLUMNS),
         *(f"  {column.header}  " for column in COLUMNS if column.rank is not None),
     ],
     "dtypes": list(DTYPES),
@@ -32,13 +32,13 @@ NAMES = {
 
 def test_the_overview_names_machine_libraries_and_devices() -> None:
     text = info.overview()
-    for word in ("processor", "memory", "mlx", "clock", *DEVICES):
+    for word in ("CPU", "memory", "mlx", "clock", *DEVICES):
         assert re.search(rf"^  {word}\b|^{word}\b", text, re.MULTILINE), word
 
 
 def test_a_device_that_is_missing_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     refusal = Refusal("No GPU at all", "use --device cpu")
-    gone = dataclasses.replace(DEVICES["gpu"], missing=lambda: refusal)  # type: ignore[arg-type]
+    gone = dataclasses.replace(DEVICES["gpu"], missing=lambda: refusal)
     monkeypatch.setitem(DEVICES, "gpu", gone)
     text = info.overview()
     assert "No GPU at all." in text
