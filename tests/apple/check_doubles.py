@@ -146,8 +146,8 @@ MAKING = {
     "no_ane": (native.Unsupported, "no Neural Engine.*--device gpu"),
     "no_queue": (RuntimeError, "no command queue"),
     "no_memory": (native.Unsupported, "not enough memory"),
-    "small_buffers": (native.Unsupported, "largest buffer of this GPU; use a smaller"),
-    "compile_nil": (native.Unsupported, "cannot compile the fp16 chain.*try another --variant"),
+    "small_buffers": (native.Unsupported, "largest buffer of this GPU; use smaller --sizes"),
+    "compile_nil": (native.Unsupported, "cannot compile the fp16 chain.*try another --dtype"),
     "compile_exception": (
         RuntimeError,
         "raised NSInvalidArgumentException while compiling the chain: .*told to raise",
