@@ -247,7 +247,7 @@ def test_real_times_of_every_variant_on_both_devices(tmp_path, capsys):
     [
         ("abort", "UNSUPPORTED", "MPSGraph aborted the helper process"),
         ("kill", "ERROR", "The helper process was killed"),
-        ("compile_nil", "UNSUPPORTED", "can't compile the fp16 chain"),
+        ("compile_nil", "UNSUPPORTED", "cannot compile the fp16 chain"),
         ("run_error", "ERROR", "the device was lost"),
         ("no_ane", "UNSUPPORTED", "no Neural Engine"),
     ],
