@@ -13,7 +13,6 @@ from nnbt.machine.files import check_writable, is_stream, own_stream, write_atom
 from nnbt.pipeline.session import execute
 from nnbt.results.columns import csv_text
 from nnbt.results.files import json_text
-from nnbt.results.result import Run
 from nnbt.spec.errors import Refusal, Unsupported
 from nnbt.spec.options import spelled
 from nnbt.terminal.progress import Console
@@ -21,7 +20,7 @@ from nnbt.terminal.progress import Console
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nnbt.results.result import Result
+    from nnbt.results.result import Result, Run
     from nnbt.spec.options import Options
 
 
