@@ -11,7 +11,7 @@ from nnbt._native import Unsupported
 from nnbt.cli import info
 from nnbt.machine.devices import DEVICES
 from nnbt.pipeline.matrix import METRICS
-from nnbt.results.columns import COLUMNS, TERMINAL_ONLY
+from nnbt.results.columns import COLUMNS, CSV_COLUMNS
 from nnbt.spec.dtypes import DTYPES
 from nnbt.spec.errors import Refusal
 from nnbt.spec.options import DATA
@@ -21,7 +21,7 @@ NAMES = {
     "formulas": list(METRICS),
     "checks": [check.code for check in CHECKS],
     "columns": [
-        *(column.key for column in COLUMNS if column.key not in TERMINAL_ONLY),
+        *(column.key for column in CSV_COLUMNS),
         *(f"  {column.header}  " for column in COLUMNS if column.rank is not None),
     ],
     "dtypes": list(DTYPES),

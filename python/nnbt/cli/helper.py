@@ -19,7 +19,7 @@ def sign_helper(ctx: click.Context, /, *, undo: bool) -> None:
     how to undo it. Exits with 1 if the copy cannot read the counters yet.
     """
     from nnbt.engines.mpsgraph import signing
-    from nnbt.terminal.tables import terminal_width, wrapped
+    from nnbt.terminal.stream import terminal_width, wrapped
 
     if undo:
         removed = signing.undo()

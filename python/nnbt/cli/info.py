@@ -126,13 +126,12 @@ def _checks() -> str:
 
 
 def _columns() -> str:
-    from nnbt.results.columns import COLUMNS, TERMINAL_ONLY
+    from nnbt.results.columns import COLUMNS, CSV_COLUMNS
 
-    files = [column for column in COLUMNS if column.key not in TERMINAL_ONLY]
     shown = {column.header: column for column in COLUMNS if column.rank is not None}
     return (
         "In CSV:\n"
-        + _lines((column.key, column.explain) for column in files)
+        + _lines((column.key, column.explain) for column in CSV_COLUMNS)
         + "\nOn a terminal, if any row has a value:\n"
         + _lines((column.header, column.explain) for column in shown.values())
     )
@@ -168,8 +167,7 @@ def _engines() -> str:
 
 def _ladder() -> str:
     from nnbt.ladder.causes import CAUSES
-    from nnbt.ladder.rungs import RUNGS
-    from nnbt.ladder.tests import LARGE_LOSS
+    from nnbt.ladder.rungs import LARGE_LOSS, RUNGS
 
     parts = [
         _lines((row.label, row.explain) for row in RUNGS.values()),

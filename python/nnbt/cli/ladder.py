@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nnbt.cli.run import Files
-from nnbt.ladder.run import climb
+from nnbt.ladder.files import ladder_csv
+from nnbt.ladder.run import measure_ladder
 from nnbt.pipeline.session import now
 from nnbt.results.files import json_text
 from nnbt.results.result import Run
-from nnbt.terminal.ladder import ladder_csv, ladder_text
+from nnbt.terminal.ladder_picture import ladder_text
 from nnbt.terminal.progress import Console
-from nnbt.terminal.tables import can_draw, header_lines, in_ascii, terminal_width, wrapped
+from nnbt.terminal.stream import can_draw, in_ascii, terminal_width, wrapped
+from nnbt.terminal.tables import header_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +52,7 @@ def climb_and_print(options: Options, given: Mapping[str, Any]) -> Run:
     )
     console = Climbing(options)
     try:
-        ladder, run = climb(
+        ladder, run = measure_ladder(
             options, library=given.get("library"), listener=console, argv=sys.argv[1:]
         )
     except KeyboardInterrupt:

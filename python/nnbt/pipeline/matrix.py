@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nnbt._native import Unsupported
 from nnbt.engines import kernel, library, mlx, mpsgraph, native
 from nnbt.spec.dtypes import dtype
+from nnbt.spec.errors import Refusal
 from nnbt.spec.metric import METRICS
 
 if TYPE_CHECKING:
@@ -41,50 +41,49 @@ def explained(case: Case) -> str:
 
 
 def cell_of(case: Case) -> Cell:
-    """The cell that measures a case. Raises Unsupported with a sentence made from the tables."""
+    """The cell that measures a case. Raises Refusal, made from the tables."""
     metric, kind = METRICS[case.metric], dtype(case.dtype)
     engines = engines_of(metric.name)
     if case.engine not in engines:
-        raise Unsupported(
-            f"{metric.name} has no engine {case.engine!r}: use --engine {' or '.join(engines)}."
+        raise Refusal(
+            f"{metric.name} has no engine {case.engine!r}", f"use --engine {' or '.join(engines)}"
         )
     here = [cell for cell in engines[case.engine] if case.device in cell.devices]
     if not here:
-        raise Unsupported(_other_devices(case))
+        raise _other_devices(case)
     for cell in here:
         if cell.measures(kind):
-            if kind.token == "float64" and case.device != "cpu":
-                raise Unsupported(
-                    "float64 runs on the CPU only (MLX has no float64 on a GPU): use "
-                    "--device cpu, or --dtype float32."
+            if kind.cpu_only and case.device != "cpu":
+                raise Refusal(
+                    f"{kind.token} runs on the CPU only", "use --device cpu, or --dtype float32"
                 )
             return cell
-    if here[0].dtypes or kind.kind == "tensor":
-        raise Unsupported(_other_dtypes(case, here[0]))
-    raise Unsupported(
-        f"{metric.name} does not measure {kind.token} ({kind.kind} types have no such "
-        "operation): use a floating-point or integer type, such as --dtype float32 or uint8."
+    if here[0].dtypes or kind.family.name == "tensor":
+        raise _other_dtypes(case, here[0])
+    raise Refusal(
+        f"{metric.name} has no operation for {kind.token}, a {kind.family.name} dtype",
+        "use a floating-point or integer dtype, such as --dtype float32 or uint8",
     )
 
 
-def _other_devices(case: Case) -> str:
+def _other_devices(case: Case) -> Refusal:
     engines = engines_of(case.metric)
     devices = dict.fromkeys(name for cell in engines[case.engine] for name in cell.devices)
-    instead = "--engine " + " or ".join(
-        name for name, there in engines.items() if any(case.device in c.devices for c in there)
-    )
-    if instead == "--engine ":
+    here = [name for name, there in engines.items() if any(case.device in c.devices for c in there)]
+    if here:
+        instead = f"--engine {' or '.join(here)}"
+    else:
         metrics = dict.fromkeys(
             cell.metric for cell in ENGINES[case.engine].cells if case.device in cell.devices
         )
         instead = f"--metric {' or '.join(metrics) or 'another'}"
-    return (
-        f"--engine {case.engine} does not measure {case.metric} on {case.device}: use "
-        f"--device {' or '.join(devices)}, or {instead}."
+    return Refusal(
+        f"--engine {case.engine} does not measure {case.metric} on {case.device}",
+        f"use --device {' or '.join(devices)}, or {instead}",
     )
 
 
-def _other_dtypes(case: Case, here: Cell) -> str:
+def _other_dtypes(case: Case, here: Cell) -> Refusal:
     others = ""
     for engine, there in engines_of(case.metric).items():
         devices = [
@@ -92,7 +91,7 @@ def _other_dtypes(case: Case, here: Cell) -> str:
         ]
         if devices:
             others += f", or --engine {engine} --device {' or '.join(devices)}"
-    return (
-        f"{case.metric} by {case.engine} on {case.device} has no {case.dtype}: use --dtype "
-        f"{' or '.join(here.dtypes) or 'float32'}{others}."
+    return Refusal(
+        f"{case.metric} by {case.engine} on {case.device} has no {case.dtype}",
+        f"use --dtype {' or '.join(here.dtypes) or 'float32'}{others}",
     )

@@ -13,6 +13,7 @@ from nnbt.machine.facts import machine
 from nnbt.pipeline.matrix import ENGINES, cell_of, cells, engines_of
 from nnbt.spec.case import Case
 from nnbt.spec.dtypes import dtype
+from nnbt.spec.errors import Refusal
 from nnbt.spec.metric import METRICS
 from nnbt.spec.options import Options, check, one_of, params_of
 
@@ -85,7 +86,7 @@ def default_op(device: str, *, metal: bool) -> str:
 
 
 def _usable(case: Case, options: Options) -> Cell:
-    """The cell of a case. Raises Unsupported with one sentence if it can't be run here."""
+    """The cell of a case. Raises Unsupported if it cannot be run here."""
     asks = any(item.refusal for item in cells(case.metric, case.engine))
     missing = None if asks else DEVICES[case.device].missing()
     if missing is not None:
@@ -99,9 +100,9 @@ def _usable(case: Case, options: Options) -> Cell:
                 for engine, there in engines_of(case.metric).items()
                 if any(option in item.takes for item in there)
             ]
-            raise Unsupported(
-                f"Engine {case.engine} has no packages: leave {option} out, or use --engine "
-                f"{' or '.join(makers)} on a machine that has it."
+            raise Refusal(
+                f"Engine {case.engine} has no packages",
+                f"omit {option}, or use --engine {' or '.join(makers)} on a machine that has it",
             )
     return found
 
@@ -127,7 +128,7 @@ def _op(options: Options, metric: str, device: str, found: Cell) -> str:
         if any(op in item.ops for item in there)
     ]
     instead = f", or --engine {' or '.join(engines)} for {op}" if engines else ""
-    raise Unsupported(f"Unknown --op {op!r}: type one of {' '.join(found.ops)}{instead}.")
+    raise Refusal(f"Unknown --op {op!r}", f"use one of {' '.join(found.ops)}{instead}")
 
 
 def _params(
@@ -153,9 +154,10 @@ def _sizes(options: Options, bare: Case, found: Cell) -> tuple[int, ...]:
     """The n that are measured where none is named. Raises Unsupported for no sweep of caches."""
     if options.ladder_sizes:
         if found.cache_sizes is None:
-            raise Unsupported(
-                f"--ladder-sizes goes through the caches of a processor, and {bare.metric} by "
-                f"{bare.engine} has none: use --sizes, or --metric bandwidth --engine native."
+            raise Refusal(
+                f"{bare.metric} by {bare.engine} has no sizes for --ladder-sizes, which measures "
+                "the caches of a CPU",
+                "use --sizes, or --metric bandwidth --engine native",
             )
         return found.cache_sizes(bare)
     if not found.sized:
@@ -173,10 +175,10 @@ def _expanded(options: Options, case: Case, found: Cell) -> list[Case]:
     if not options.thread_sweep:
         return cases
     if found.thread_sweep is None:
-        raise Unsupported(
-            f"--thread-sweep is for the pinned threads of engine native, and {case.metric} by "
-            f"{case.engine} on {case.device} has none: use --engine native --device cpu with "
-            "--metric bandwidth or flops, or leave it out."
+        raise Refusal(
+            f"--thread-sweep varies the pinned threads of engine native; {case.metric} by "
+            f"{case.engine} on {case.device} has none",
+            "use --engine native --device cpu with --metric bandwidth or flops, or omit it",
         )
     return [swept for single in cases for swept in found.thread_sweep(single)]
 

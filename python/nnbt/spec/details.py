@@ -20,6 +20,25 @@ class ClockPeak:
 
 
 @dataclass(frozen=True)
+class VendorLibrary:
+    """The library behind a product, as far as it identifies itself."""
+
+    name: str
+    version: str = ""
+    kernels: str = ""
+    """CPU architecture whose kernels a BLAS chose, such as `Haswell`."""
+    algorithm: str = ""
+    """The fastest algorithm of cuBLASLt."""
+
+    @property
+    def label(self) -> str:
+        """Such as `openblas 0.3.31, SkylakeX kernels`."""
+        named = f"{self.name} {self.version}".rstrip()
+        kernels = f"{self.kernels} kernels" if self.kernels else ""
+        return ", ".join(filter(None, (named, kernels, self.algorithm)))
+
+
+@dataclass(frozen=True)
 class SideRates:
     """One device of a shared window; rates in bytes a second, `slowdown` is solo over shared."""
 
@@ -216,8 +235,12 @@ class Details:
     """Engine kernel: clock of the GPU, counted by the kernel itself."""
     clock_peak: ClockPeak | None = None
     """Engines native and kernel: the peak at that clock."""
+    ops_per_clock: int | None = None
+    """Engine kernel: operations of the whole GPU per clock cycle, for this dtype."""
     not_a_ceiling: str = ""
     """Engine kernel: why the rate is no ceiling of this chip."""
+    library: VendorLibrary | None = None
+    """Engine library."""
     compile_s: float | None = None
     """Engine mpsgraph: time to compile or load the chain."""
     device_name: str = ""

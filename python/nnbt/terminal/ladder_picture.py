@@ -1,13 +1,12 @@
-"""A ladder as text: bars to scale, then one sentence for each large loss; and as CSV."""
+"""A ladder as text: bars to scale, then one sentence for each large loss."""
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING
 
-from nnbt.results.columns import VERDICT_SYMBOLS, rate_text
-from nnbt.terminal.tables import wrapped
+from nnbt.results.columns import VERDICT_SYMBOLS
+from nnbt.results.numbers import rate_text
+from nnbt.terminal.stream import wrapped
 
 if TYPE_CHECKING:
     from nnbt.ladder.rungs import Ladder, Loss, Rung
@@ -35,7 +34,7 @@ def _percent(share: float | None) -> str:
 
 
 def ladder_text(ladder: Ladder, width: int | None, *, ascii_only: bool = False) -> str:
-    """The picture, then what is lost where."""
+    """The picture, then the causes of large losses."""
     largest = max((rung.rate or 0.0 for rung in ladder.rungs), default=0.0)
     labels = max(len(rung.kind.label) for rung in ladder.rungs)
     title = f"ladder of {ladder.metric}, {ladder.dtype}, on {ladder.device}"
@@ -52,11 +51,9 @@ def ladder_text(ladder: Ladder, width: int | None, *, ascii_only: bool = False) 
             f"{_percent(ladder.share_of_above(rung)):>8}  "
             f"{_percent(ladder.share_of_top(rung)):>6}  {_by(rung)}".rstrip()
         )
-    for loss in ladder.losses:
-        lines += wrapped(_sentence(ladder, loss), width, "  ")
-    tried = next((rung for rung in ladder.rungs if rung.kind.key == "tried" and rung.rate), None)
-    if tried is not None:
-        lines += wrapped(_effect(ladder, tried), width, "  ")
+    sentences = [*(_sentence(ladder, loss) for loss in ladder.losses), _effect(ladder)]
+    for sentence in filter(None, sentences):
+        lines += wrapped(sentence, width, "  ")
     return "\n".join(lines) + "\n"
 
 
@@ -66,7 +63,7 @@ def _without(rung: Rung) -> str:
 
 def _by(rung: Rung) -> str:
     symbol = VERDICT_SYMBOLS.get(rung.verdict, "")
-    if symbol in ("", "✓"):
+    if rung.verdict in ("", "VALID"):
         return rung.by
     reasons = rung.row.reasons if rung.row is not None else ()
     codes = [reason.code for reason in reasons if reason.severity != "note"]
@@ -81,30 +78,12 @@ def _sentence(ladder: Ladder, loss: Loss) -> str:
     )
 
 
-def _effect(ladder: Ladder, tried: Rung) -> str:
-    eager = next((rung for rung in ladder.rungs if rung.kind.key == "mlx"), None)
-    if eager is None or not eager.rate or not tried.rate:
+def _effect(ladder: Ladder) -> str:
+    """What the library of --try does for MLX eager."""
+    tried, eager = ladder.rung("tried"), ladder.rung("mlx")
+    if tried is None or eager is None or not tried.rate or not eager.rate:
         return ""
     return (
         f"--try: {tried.by} makes MLX {tried.rate / eager.rate:.2g} times as fast "
         f"({rate_text(eager.rate, ladder.unit)} -> {rate_text(tried.rate, ladder.unit)})."
     )
-
-
-def ladder_csv(ladder: Ladder) -> str:
-    """One line a rung under one header; rates in the base unit."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(
-        ["metric", "device", "dtype", "rung", "rate", "unit", "share_of_above", "share_of_top",
-         "verdict", "by", "reason", "cause"]
-    )  # fmt: skip
-    causes = {loss.rung: loss.cause for loss in ladder.losses}
-    for rung in ladder.rungs:
-        numbers = (rung.rate, ladder.share_of_above(rung), ladder.share_of_top(rung))
-        rate, above, top = ("" if value is None else f"{value:.9g}" for value in numbers)
-        writer.writerow(
-            [ladder.metric, ladder.device, ladder.dtype, rung.kind.key, rate, ladder.unit, above,
-             top, rung.verdict, rung.by, rung.reason, causes.get(rung.kind.key, "")]
-        )  # fmt: skip
-    return stream.getvalue()
