@@ -28,13 +28,14 @@ from nnbt.machine.facts import machine
 from nnbt.peaks.published import Ceiling
 from nnbt.pipeline import case as case_runner
 from nnbt.pipeline import session as runner
-from nnbt.spec.details import Details, Placement, SharedWindow, SideRates
+from nnbt.spec.details import Details, EvaluationWork, Placement, SharedWindow, SideRates
 from nnbt.spec.workload import After
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fake_measure import FakeMeasure
+    from nnbt.engines.mlx.bench import Graph
     from nnbt.spec.cell import Request
     from nnbt.spec.workload import SamplesLike, Workload
 
@@ -101,8 +102,10 @@ def equal_products_merged_by_compile(
     evaluation that the scripted floor is, even where its BLAS is fast."""
 
     def builder(request: Request) -> Workload:
-        bench = bench_of(patch, request)
-        mx, honest = bench.mx, FLOPS(request)
+        bench = Bench.of(request)
+        bench.prepare(1)
+        mx = bench.mx
+        honest = FLOPS(request)
         a, b = bench.input(0).blocks[0], bench.data.matrix(bench.n, bench.n)
 
         def step(k: int) -> Callable[[], None]:
@@ -279,21 +282,18 @@ def every_second_multiply_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
 
 @fault("WRONG_ANSWER", metric="flops_graph")
 def half_of_the_chain_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
-    def builder(request: Request) -> Workload:
-        bench, honest = bench_of(patch, request), FLOPS_GRAPH(request)
+    step = Bench.step
 
-        def step(k: int) -> Callable[[], object]:
-            run = honest.step(k // 2)
+    def half(bench: Bench, graph: Graph, k: int, **more: Any) -> Callable[[], None]:
+        run = step(bench, graph, k // 2, **more)
 
-            def pretending() -> None:
-                run()
-                bench.latest_k = k
+        def pretending() -> None:
+            run()
+            bench.latest_k = k
 
-            return pretending
+        return pretending
 
-        return replace(honest, step=step)
-
-    patch.setattr(mlx_flops, "flops_graph", builder)
+    patch.setattr(Bench, "step", half)
 
 
 @fault("WRONG_ANSWER", metric="flops", dtype="int16")
@@ -453,12 +453,9 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only MLX's Linux all
 @fault("PAGE_FAULTS", LINUX)
 def an_allocator_that_gives_memory_back(patch: pytest.MonkeyPatch, _: object) -> dict[str, Any]:
     """Real: outputs of 36 MiB, and MLX may keep none of their memory between runs."""
-
-    def builder(request: Request) -> Workload:
-        mlx.core().set_cache_limit(0)
-        return BANDWIDTH(request)
-
-    patch.setattr(mlx_bandwidth, "bandwidth", builder)
+    mx = mlx.core()
+    limit = mx.set_cache_limit
+    patch.setattr(mx, "set_cache_limit", lambda _: limit(0))
     return {"measure": _native.measure, "sizes": [3072], "runs": 5, "checks": False}
 
 
@@ -580,10 +577,12 @@ def with_details(patch: pytest.MonkeyPatch, **details: Any) -> None:
     patch.setattr(mlx_bandwidth, "bandwidth", builder)
 
 
+SIDE = SideRates(1e9, 5e8, 2.0, 10)
+
+
 @fault("LITTLE_OVERLAP")
 def sides_that_were_rarely_busy_together(patch: pytest.MonkeyPatch, _: object) -> None:
-    side = SideRates(1e9, 1e9, None, 1)
-    with_details(patch, shared_window=SharedWindow(0.5, side, side))
+    with_details(patch, shared_window=SharedWindow(0.5, SIDE, SIDE))
 
 
 @fault("NOT_ON_ANE")
@@ -616,9 +615,9 @@ def with_counters(patch: pytest.MonkeyPatch, **changes: float) -> None:
             }
         )
         before = after
-    work = counters.Work(9_000_000_000, (2**18, 2**22), "fp16")
+    work = EvaluationWork(9_000_000_000, (2**18, 2**22), "fp16")
     pmu = {"status": "ok", "architecture": "h16g", "cores": 16, "windows": windows}
-    with_details(patch, counters=counters.details_of({"status": "ok", "pmu": pmu}, work))
+    with_details(patch, counters=counters.decoded_counters({"status": "ok", "pmu": pmu}, work))
 
 
 @fault("COUNTERS_INCONSISTENT")

@@ -84,14 +84,14 @@ def test_a_lost_pass_is_found(key, mx):
     spoil = lambda output: output * (passes - 1) / passes  # noqa: E731
     built = build(row, FakeGpu(mx, capability(key), spoil), **small(key))
     built.step(2)()
-    assert "100.0% of the sums are off" in (built.check() or "")
+    assert "100.0% of the sums are wrong" in (built.check() or "")
 
 
 def test_a_nan_is_found(mx):
     row = KERNELS["wgmma-bfloat16-cuda"]
     spoil = lambda output: np.where(output == output.max(), np.nan, output)  # noqa: E731
     built = build(row, FakeGpu(mx, spoil=spoil), data="normal", **small("wgmma-bfloat16-cuda"))
-    assert "of the sums are off" in (built.check() or "")
+    assert "of the sums are wrong" in (built.check() or "")
 
 
 def test_launches_of_a_step_have_inputs_of_their_own(mx):
@@ -158,15 +158,15 @@ def test_arrays_are_rounded_down_to_whole_pieces(mx):
 @pytest.mark.parametrize(
     ("key", "gpu_capability", "sentence"),
     [
-        ("wgmma-bfloat16-cuda", (8, 0), "needs compute capability 9.0; this GPU has 8.0"),
+        ("wgmma-bfloat16-cuda", (8, 0), "needs compute capability 9.0, this GPU has 8.0"),
         ("wgmma-bfloat16-cuda", (12, 0), "use mma_sync"),
-        ("tcgen05-bfloat16-cuda", (9, 0), "needs compute capability 10.0; this GPU has 9.0"),
-        ("tcgen05-bfloat16-cuda", (12, 0), "ended with compute capability 11.0"),
-        ("tcgen05-int8-cuda", (10, 3), "no instruction there; this GPU has 10.3: use mma_sync"),
+        ("tcgen05-bfloat16-cuda", (9, 0), "needs compute capability 10.0, this GPU has 9.0"),
+        ("tcgen05-bfloat16-cuda", (12, 0), "compute capability 11.0 is the last"),
+        ("tcgen05-int8-cuda", (10, 3), "this GPU has 10.3: use mma_sync"),
         ("mma_sync-float8_e4m3-cuda", (9, 0), "would be emulated"),
         ("mma_sync-float8_e4m3-cuda", (8, 6), "needs compute capability 8.9"),
-        ("copy-float32-cuda", None, "run it on an NVIDIA GPU"),
-        ("copy-float32-metal", (9, 0), "run it on an Apple GPU"),
+        ("copy-float32-cuda", None, "use an NVIDIA GPU"),
+        ("copy-float32-metal", (9, 0), "use an Apple GPU"),
     ],
 )
 def test_refusals(key, gpu_capability, sentence, mx):
@@ -180,12 +180,12 @@ def test_refusals(key, gpu_capability, sentence, mx):
         ((8, 0), "int8", "", False),
         ((8, 9), "int8", "", False),
         ((9, 0), "int8", "", False),
-        ((10, 0), "int8", "no ceiling of this one: the row tcgen05 is of the instructions", True),
-        ((10, 3), "float16", "On compute capability 10.3 mma.sync is the path of code for", True),
-        ((10, 3), "int8", "10.3 mma.sync is the path, since tcgen05 has no int8 there", False),
-        ((11, 0), "int8", "the row tcgen05", True),
-        ((12, 0), "int8", "since these chips have neither wgmma nor tcgen05", False),
-        ((12, 1), "int8", "On compute capability 12.1", False),
+        ((10, 0), "int8", "no ceiling: row tcgen05", True),
+        ((10, 3), "float16", "compute capability 10.3", True),
+        ((10, 3), "int8", "tcgen05 has no int8", False),
+        ((11, 0), "int8", "row tcgen05", True),
+        ((12, 0), "int8", "neither wgmma nor tcgen05", False),
+        ((12, 1), "int8", "compute capability 12.1", False),
     ],
 )
 def test_chips_after_hopper_say_which_instruction_multiplies(
@@ -204,8 +204,8 @@ def test_chips_after_hopper_say_which_instruction_multiplies(
     [
         ("copy-float32-cuda", {"typo": 1}, "no parameter typo"),
         ("copy-float32-cuda", {"array_bytes": 100}, "moves at least 4096 bytes"),
-        ("wgmma-bfloat16-cuda", {"iterations": 10**6}, "stop being exact"),
-        ("fma-float32-cuda", {"iterations": 10**6}, "ask for fewer iterations"),
+        ("wgmma-bfloat16-cuda", {"iterations": 10**6}, "exact only up to"),
+        ("fma-float32-cuda", {"iterations": 10**6}, "use fewer iterations"),
         ("wgmma-int8-cuda", {"data": "normal"}, "use data='exact'"),
         ("wgmma-bfloat16-cuda", {"data": "zeros"}, "not 'zeros'"),
     ],
@@ -311,7 +311,7 @@ def test_compiled_launches_hand_over_both_outputs(mx):
     params = {**small("fma-float32-cuda"), "compiled": True}
     built = build(KERNELS["fma-float32-cuda"], gpu, **params)
     built.step(2)()
-    assert "100.0% of the sums are off" in (built.check() or "")
+    assert "100.0% of the sums are wrong" in (built.check() or "")
     assert built.clock_hz() == pytest.approx(1.7e9)
 
 
@@ -373,19 +373,19 @@ def test_a_block_that_does_not_write_its_clock_is_found(key, mx, tmp_path: Path)
 
 # What is changed in the source of tcgen05, and what the check or the model then says.
 FAULTS = {
-    "stride of 8 rows": ("1024 >> 4", "512 >> 4", "of the sums are off"),
-    "stride along K": ("{128 >> 4}", "{256 >> 4}", "of the sums are off"),
+    "stride of 8 rows": ("1024 >> 4", "512 >> 4", "of the sums are wrong"),
+    "stride along K": ("{128 >> 4}", "{256 >> 4}", "of the sums are wrong"),
     "version": (" | uint64_t{1} << 46", "", "version is not 1"),
-    "columns / 8": ("uint32_t{kColumns / 8}", "uint32_t{kColumns / 16}", "of the sums are off"),
+    "columns / 8": ("uint32_t{kColumns / 8}", "uint32_t{kColumns / 16}", "of the sums are wrong"),
     "types": ("elements << 7 |", "0 << 7 |", "no such types"),
-    "column of a load": ("<< 16) + column)", "<< 16) + (column ^ 32))", "of the sums are off"),
+    "column of a load": ("<< 16) + column)", "<< 16) + (column ^ 32))", "of the sums are wrong"),
     "lanes of a load": ("sums + (warp * 32 << 16)", "sums", "another warp's lanes"),
-    "sums begin anew": ("i > 0 || j > 0", "j > 0", "of the sums are off"),
-    "sums never begin": ("i > 0 || j > 0", "1", "of the sums are off"),
+    "sums begin anew": ("i > 0 || j > 0", "j > 0", "of the sums are wrong"),
+    "sums never begin": ("i > 0 || j > 0", "1", "of the sums are wrong"),
     "no last wait": ("return wait_for(&done[(n - 1)", "return true || wait_for(&done[(n - 1)",
-                     "of the sums are off"),
-    "a wait for the phase before": ("(n - 1) / 2 % 2", "(n + 1) / 2 % 2", "of the sums are off"),
-    "no commit": ("commit(&done[i % 2])", "", "100.0% of the sums are off"),
+                     "of the sums are wrong"),
+    "a wait for the phase before": ("(n - 1) / 2 % 2", "(n + 1) / 2 % 2", "of the sums are wrong"),
+    "no commit": ("commit(&done[i % 2])", "", "100.0% of the sums are wrong"),
     "columns stay taken": ("free_columns<kColumns>(sums)", "", "columns were not freed"),
     "unseen writes": ("fence_shared_memory()", "", "that the unit can't see"),
     "no barrier": ("init_barrier(&done[1])", "", "not initialised"),
@@ -422,7 +422,7 @@ def test_products_that_do_not_finish_leave_no_number(mx, tmp_path: Path):
     built = build(
         row, FakeGpu(mx, (10, 0), run=run), compiled=False, launches=1, blocks=1, iterations=3
     )
-    assert "100.0% of the sums are off" in (built.check() or "")
+    assert "100.0% of the sums are wrong" in (built.check() or "")
     assert (outputs[0] == -1).all()
 
 

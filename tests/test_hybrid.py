@@ -12,8 +12,8 @@ from nnbt.engines.mlx.bench import Bench
 from nnbt.engines.mlx.data import Placement
 from nnbt.engines.mlx.hybrid import WINDOW_S, Pair, Side, overlap_of, pair_of
 from nnbt.machine import mlx as _mlx
-from nnbt.pipeline.matrix import sizes_of
 from nnbt.spec.case import Case
+from nnbt.spec.formulas import bandwidth_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,7 +99,7 @@ def cpu_bench(own_stream: bool) -> Bench:
     if own_stream:
         place.default = mx.new_stream(mx.cpu)
         place.streams = [place.default]
-    return Bench(mx, case, place, sizes_of(case), 8, _native.measure)
+    return Bench(mx, case, place, bandwidth_sizes(case), 8, _native.measure)
 
 
 def test_two_cpu_sides_share_a_window() -> None:
@@ -107,17 +107,16 @@ def test_two_cpu_sides_share_a_window() -> None:
     workload = pair_of(cpu_bench(False), lambda: cpu_bench(True), _native.measure)
     samples = nnbt.measure(workload.step(1), warmup=1, runs=3)
     answer = workload.check()
-    assert workload.after is not None
-    (note,), details = workload.after()
-    found = details["hybrid"]
-    assert isinstance(found, dict)
+    after = workload.after()
+    (note,), found = after.notes, after.details.shared_window
+    assert found is not None
     assert answer.exact is True
     assert answer.distinct is True
-    assert 0 < found["overlap"] <= 1
-    for name in ("cpu", "gpu"):
-        assert found[name]["solo_rate"] > 0
-        assert found[name]["overlap_rate"] > 0
-        assert found[name]["repetitions"] == workload.sizes[f"{name}_repetitions"]
+    assert 0 < found.overlap <= 1
+    for name, side in (("cpu", found.cpu), ("gpu", found.gpu)):
+        assert side.solo_rate > 0
+        assert side.overlap_rate > 0
+        assert side.repetitions == workload.sizes[f"{name}_repetitions"]
     assert workload.unit_work == workload.sizes["work_bytes"]
     assert workload.unit_work % (2 * 256 * 256 * 4) == 0
     assert "GB/s together" in note

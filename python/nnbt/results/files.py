@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,8 +55,15 @@ def load(path: str | PathLike[str]) -> Run:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of the document, made from the types of Run."""
+    """The JSON Schema of what json_text writes: every field of Run and of what it holds."""
     made = msgspec.json.schema(Run)
+    for definition in made["$defs"].values():
+        definition["description"] = inspect.cleandoc(definition.get("description", ""))
+        fields = definition["properties"]
+        definition |= {"required": list(fields), "additionalProperties": False}
+        for field in fields.values():
+            field.pop("default", None)  # every field is written
+    made["$defs"]["Run"]["properties"]["schema"] = {"const": SCHEMA}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Results of nnbt, schema {SCHEMA}",

@@ -1,7 +1,7 @@
-"""GPU engine `kernel`: what the chip does when nothing but the measured unit is in the way.
+"""Launches of GPU kernels that each keep one unit of the chip busy.
 
-Kernels run through mx.fast.cuda_kernel and mx.fast.metal_kernel: compiled on the machine, timed
-like any MLX operation. `mx` (mlx.core) is always passed in.
+They run through mx.fast.cuda_kernel and mx.fast.metal_kernel: compiled on this machine, timed like
+any MLX operation. `mx` is mlx.core.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nnbt._native import Unsupported
 from nnbt.engines.kernel.sources.chip_clock import ChipClock, chip_clock
 from nnbt.engines.kernel.sources.compute import COMPUTE
 from nnbt.engines.kernel.sources.rows import Kernel, Launch, MlxArray, Work
 from nnbt.engines.kernel.sources.streams import STREAMS
 from nnbt.machine.cuda import multiprocessors
+from nnbt.spec.errors import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,12 +38,13 @@ KERNELS: dict[str, Kernel] = {row.key: row for row in (*STREAMS, *COMPUTE)}
 
 
 class Built(NamedTuple):
-    """A kernel ready to run.
+    """A kernel with its inputs.
 
-    `step(k)` is a callable that makes k launches on separate inputs and outputs and waits for them;
-    `work` is that of one launch; `check()` says what is wrong with the latest run's last output (of
-    a run of its own where none came before), or None. `chip_clock()` is the chip's own clock during
-    the latest run; None where the kernel has none, nothing ran, or it can't be told.
+    `step(k)` returns a callable that makes k launches, each with its own inputs and output, and
+    waits for them; `work` is that of one launch; `check()` returns what is wrong with the last
+    output of the latest run (or of one launch, if none came before), or None. `chip_clock()` is the
+    clock that the chip counted during the latest run; None where the kernel does not stamp it,
+    nothing ran, or the stamps do not tell.
     """
 
     step: Callable[[int], Callable[[], None]]
@@ -52,23 +53,22 @@ class Built(NamedTuple):
     chip_clock: Callable[[], ChipClock | None]
 
     def clock_hz(self) -> float | None:
-        """The clock alone, in Hz: not NVML's, which under tensor load told 9 % more (H200)."""
+        """The clock in Hz: NVML's was 9 % higher under tensor load (H200)."""
         clock = self.chip_clock()
         return clock.hz if clock is not None else None
 
 
 def compute_capability(mx: ModuleType) -> tuple[int, int] | None:
-    """NVIDIA compute capability of MLX's GPU; None without an NVIDIA GPU."""
+    """NVIDIA compute capability of MLX's GPU; None on any other GPU."""
     if not mx.cuda.is_available():
         return None
     facts = mx.device_info(mx.gpu)
     return (int(facts["compute_capability_major"]), int(facts["compute_capability_minor"]))
 
 
-# Operations per multiprocessor and clock, dense, one multiply-add counted as two. From the boost
-# clocks and rates of NVIDIA's A100, H100 and B200 data sheets, such as 989.4 TFLOP/s = 132 x 4096 x
-# 1.83 GHz. Chips of 8.6, 8.9 and 12.0 are missing: GeForce and professional cards with the same
-# compute capability differ by a factor of two.
+# Dense operations per multiprocessor and cycle; a multiply-add is two. From the boost clocks and
+# rates in NVIDIA's data sheets of A100, H100 and B200: 989.4 TFLOP/s = 132 x 4096 x 1.83 GHz. 8.6,
+# 8.9 and 12.0 are missing: GeForce and professional cards of one compute capability differ by two.
 OPS_PER_CLOCK: dict[tuple[int, int], dict[str, int]] = {
     (8, 0): {"float32": 128, "tfloat32": 1024, "float16": 2048, "bfloat16": 2048, "int8": 4096},
     (9, 0): {
@@ -91,32 +91,30 @@ OPS_PER_CLOCK: dict[tuple[int, int], dict[str, int]] = {
 
 
 def ops_per_clock(dtype: str, capability: tuple[int, int]) -> int | None:
-    """Operations of the whole GPU per clock cycle; None where they are not known."""
+    """Operations of the whole GPU per clock cycle; None where unknown."""
     per_clock = OPS_PER_CLOCK.get(capability, {}).get(dtype)
     return per_clock * multiprocessors() if per_clock else None
 
 
-def refusal(row: Kernel, mx: ModuleType) -> str | None:
-    """Why this row can't run on MLX's GPU, or None."""
+def refusal(row: Kernel, mx: ModuleType) -> Refusal | None:
+    """Why this row cannot run on MLX's GPU; None if it can."""
+    kernel = f"Kernel {row.name} ({row.dtype})"
     if row.language == "metal":
-        if mx.metal.is_available():
-            return None
-        return f"kernel {row.name} ({row.dtype}) is written in Metal: run it on an Apple GPU"
+        there = mx.metal.is_available()
+        return None if there else Refusal(f"{kernel} is written in Metal", "use an Apple GPU")
     capability = compute_capability(mx)
     if capability is None:
-        return f"kernel {row.name} ({row.dtype}) is written in CUDA: run it on an NVIDIA GPU"
-    has = f"this GPU has {_dotted(capability)}"
+        return Refusal(f"{kernel} is written in CUDA", "use an NVIDIA GPU")
+    here = f"this GPU has {_dotted(capability)}"
     if row.minimum is not None and capability < row.minimum:
-        return f"{row.name} ({row.dtype}) needs compute capability {_dotted(row.minimum)}; {has}"
+        return Refusal(f"{kernel} needs compute capability {_dotted(row.minimum)}, {here}")
     if row.maximum is not None and capability > row.maximum:
-        return (
-            f"{row.name} ({row.dtype}) ended with compute capability {_dotted(row.maximum)}; "
-            f"{has}: use mma_sync"
-        )
+        last = f"compute capability {_dotted(row.maximum)} is the last with its instruction"
+        return Refusal(f"{kernel}: {last}, {here}", "use mma_sync")
     if capability in row.missing:
-        return f"{row.name} ({row.dtype}) has no instruction there; {has}: use mma_sync"
+        return Refusal(f"{kernel} has no instruction of this dtype, {here}", "use mma_sync")
     if capability[0] in row.emulated:
-        return f"{row.name} ({row.dtype}) would be emulated by other instructions; {has}"
+        return Refusal(f"{kernel} would be emulated with other instructions, {here}")
     return None
 
 
@@ -125,16 +123,16 @@ def _dotted(capability: tuple[int, int]) -> str:
 
 
 def build(row: Kernel, mx: ModuleType, **params: object) -> Built:
-    """Makes the inputs; the kernel itself is compiled by the first run.
+    """Makes the inputs; the first run compiles the kernel.
 
-    Parameters are those of `row.defaults` and `launches` (how many a step may make, default 8),
+    Parameters are those of `row.defaults`, `launches` (most that a step may make, default 8),
     `seed`, `blocks` (0: fill the chip once) and `compiled` (default True: the launches of a step
-    are one mx.compile call; building the graph anew costs the host some 20 us a launch, which
-    short kernels show). Raises Unsupported when the GPU lacks the unit and ValueError for
-    parameters that don't fit.
+    are one mx.compile call, since building the graph anew takes the host some 20 us per launch,
+    which is visible in short kernels). Raises Unsupported where the GPU lacks the unit, ValueError
+    for invalid parameters.
     """
-    if reason := refusal(row, mx):
-        raise Unsupported(reason)
+    if refused := refusal(row, mx):
+        raise refused
     known: dict[str, Any] = {
         "launches": 8,
         "seed": 1,
@@ -160,7 +158,7 @@ def build(row: Kernel, mx: ModuleType, **params: object) -> Built:
 
     def step(count: int) -> Callable[[], None]:
         if not 1 <= count <= len(prepared.inputs):
-            raise ValueError(f"{row.name} was built for 1 to {len(prepared.inputs)} launches")
+            raise ValueError(f"{row.name} has inputs for 1 to {len(prepared.inputs)} launches")
         function = mx.compile(launch_all) if values["compiled"] else launch_all
         flat = [array for operands in prepared.inputs[:count] for array in operands]
 

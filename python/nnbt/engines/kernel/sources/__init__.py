@@ -1,4 +1,4 @@
-"""GPU kernels: sources as text files beside this one, and what prepares and checks a launch."""
+"""GPU kernels: their sources as text files, the tables of rows, and preparation and checks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from importlib import resources
 
 @cache
 def text(*names: str) -> str:
-    """The named source files, one after the other."""
+    """The named source files, concatenated."""
     folder = resources.files(__name__)
     return "".join((folder / name).read_text(encoding="utf-8") for name in names)

@@ -1,4 +1,4 @@
-"""The chip's own clock, out of what the blocks of chip_clock.cu wrote."""
+"""The clock that the chip itself counted, from the stamps of chip_clock.cu."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WORDS = 4
-"""Of a block: cycles and nanoseconds at its start, cycles and nanoseconds at its end."""
+"""Per block: cycles and nanoseconds at its start, cycles and nanoseconds at its end."""
 LEAST_NS = 100_000
-"""Of each block: the nanosecond counter of some chips moves in steps of 1 us, 1 % of this."""
+"""Shortest block: the nanosecond counter of some chips has steps of 1 us, 1 % of this."""
 
 
 class ChipClock(NamedTuple):
@@ -26,9 +26,9 @@ class ChipClock(NamedTuple):
 
 
 def chip_clock(launches: Sequence[NDArray[np.uint64]]) -> ChipClock | None:
-    """The median over blocks of cycles a second; each launch left stamps of (blocks, WORDS).
+    """Median over all blocks of cycles per second, from stamps (blocks, WORDS) of each launch.
 
-    None where a block wrote nothing, or ran too briefly to tell.
+    None where a block wrote no stamps or ran for less than LEAST_NS.
     """
     stamps = np.concatenate([np.empty((0, WORDS), np.uint64), *launches])
     cycles, ns = (stamps[:, 2 + i].astype(np.int64) - stamps[:, i].astype(np.int64) for i in (0, 1))

@@ -1,4 +1,4 @@
-// A pass is 128 FMAs a thread in 16 independent chains: acc[k] += p[i] * q[i], then
+// A pass is 128 FMAs per thread in 16 independent chains: acc[k] += p[i] * q[i], then
 // acc[k] -= p[i] * r[i], for each of the four i (see fma.cu).
 template <typename T, int PASSES>
 void nnbt_fma_passes(const device T* p_all, const device T* q_all, const device T* r_all,
@@ -23,7 +23,7 @@ void nnbt_fma_passes(const device T* p_all, const device T* q_all, const device 
 }
 
 // A simdgroup multiplies a 16 x 16 tile of A by a 32 x 16 tile of B (transposed) and adds to a 16 x 32
-// float accumulator: 16 instructions of 8 x 8 x 8 a pass.
+// float accumulator: 16 instructions of 8 x 8 x 8 per pass.
 template <typename T, int PASSES>
 void nnbt_simdgroup_passes(const device T* a, const device T* b, int iterations, uint simdgroup,
                            uint simdgroup_in_grid, device float* out) {

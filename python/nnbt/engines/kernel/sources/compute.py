@@ -1,4 +1,4 @@
-"""Arithmetic rows: ordinary lanes and matrix units, with operands that never leave the core."""
+"""Arithmetic kernels: FMA lanes and matrix units on operands in registers or shared memory."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ WARPGROUPS = 2
 _FMAS_A_PASS = 128
 _CHAINS = 16
 TCGEN05_BYTES = (128 + 256) * 128
-"""Tiles of A and B: with its barriers a block has more than the 48 KiB that arrays may have."""
-_RELATIVE_ERROR = 0.01  # of random real operands: float32 sums of thousands of products
+"""Tiles of A and B; with barriers it is more than the 48 KiB that static arrays may take."""
+_RELATIVE_ERROR = 0.01  # of float32 sums of thousands of real products
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Integers for operands whose sums stay exact (see exact_operands)."""
+    """Parameters of exact_operands for a dtype."""
 
     magnitude: int
     growth: int
     limit: float
-    """Up to here the accumulator counts in ones."""
+    """The accumulator represents all integers up to this magnitude."""
 
 
-# Hopper adds e4m3 products with about 14 bits (arXiv:2412.19437, section 3.3.2), so that integers
-# are exact only up to 2^14; int8 sums are exact in 32 bits.
+# Hopper accumulates e4m3 products with about 14 bits (arXiv:2412.19437, section 3.3.2); int8 sums
+# have 32 bits.
 BOUNDS = {
     "float32": Bounds(1023, 255, 2**24),
     "float16": Bounds(511, 255, 2**24),
@@ -56,12 +56,12 @@ BOUNDS = {
 
 @dataclass(frozen=True)
 class Tile:
-    """What a group of threads multiplies in a pass: rows x depth by depth x columns."""
+    """Product of a group of threads in one pass: rows x depth by depth x columns."""
 
     rows: int
     columns: int
     groups: int
-    """Groups in a block, each with its own rows."""
+    """Groups per block, each with its own rows."""
     shared_columns: bool
     """Whether all groups of a block use the same columns."""
 
@@ -78,7 +78,7 @@ TILES = {
 def _operands(
     row: Kernel, tile: Tile, depth: int, passes: int, *, data: str, seed: int
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Values of A (groups, rows, depth), B (1 or groups, columns, depth) and the sums expected."""
+    """Values of A (groups, rows, depth), B (1 or groups, columns, depth) and the expected sums."""
     if data == "normal":
         number_format = FORMATS[row.dtype]
         rng = np.random.default_rng(seed)
@@ -107,8 +107,8 @@ def _operands(
     peak = max(one.peak for one in sets) + passes * bounds.growth
     if row.dtype != "int8" and peak > bounds.limit:
         raise ValueError(
-            f"{passes} passes take {row.dtype} sums to {peak:.3g}, past {bounds.limit:.3g} where "
-            "they stop being exact: ask for fewer iterations"
+            f"{passes} passes add up to {peak:.3g}, but {row.dtype} sums are exact only up to "
+            f"{bounds.limit:.3g}: use fewer iterations"
         )
     a = np.stack([one.left for one in sets]).reshape(tile.groups, tile.rows, depth)
     b = np.stack([one.right for one in sets])
@@ -117,7 +117,7 @@ def _operands(
 
 
 def prepare_matrix(row: Kernel, mx: ModuleType, params: Mapping[str, Any]) -> Prepared:
-    """Operands in the dtype's own bits, as 4-byte words; `data` is 'exact' or 'normal'."""
+    """Operands as bits of the dtype in 4-byte words; `data` is 'exact' or 'normal'."""
     tile, data = TILES[row.name], params["data"]
     metal = row.language == "metal"
     depth = 16 if metal else 128 * 8 // FORMATS[row.dtype].bits
@@ -125,7 +125,7 @@ def prepare_matrix(row: Kernel, mx: ModuleType, params: Mapping[str, Any]) -> Pr
     if data not in ("exact", "normal"):
         raise ValueError(f"data is 'exact' or 'normal', not {data!r}")
     if data == "normal" and row.dtype in ("int8", "float8_e4m3"):
-        raise ValueError(f"{row.dtype} sums of normal values can't be checked: use data='exact'")
+        raise ValueError(f"{row.dtype} sums of normal values cannot be checked: use data='exact'")
     iterations = mx.array([params["iterations"]], dtype=mx.int32)
     inputs, expected = [], []
     for launch in range(params["launches"]):
@@ -156,7 +156,7 @@ def prepare_matrix(row: Kernel, mx: ModuleType, params: Mapping[str, Any]) -> Pr
 def _wrong_sums(
     expected: Sequence[NDArray[Any]], tolerance: float
 ) -> Callable[[MlxArray, int], str | None]:
-    """Compares the sums of every block with those of the launch's operands."""
+    """Compares the sums of every block with those expected of the launch's operands."""
 
     def wrong(output: MlxArray, index: int) -> str | None:
         sums, truth = np.array(output).astype(np.float64), expected[index]
@@ -167,28 +167,26 @@ def _wrong_sums(
         bad = ~(error <= tolerance * scale)
         at = tuple(int(i) for i in np.argwhere(bad)[0])
         known = error[np.isfinite(error)]
-        size = (
-            f", by up to {known.max():.6g} where the largest is {scale:.6g}" if known.size else ""
-        )
+        size = f" (by up to {known.max():.6g}, largest {scale:.6g})" if known.size else ""
         return (
-            f"{bad.mean():.1%} of the sums are off{size}; first at {at}: {sums[at]:.9g} instead of "
-            f"{truth[at[1:]]:.9g}"
+            f"{bad.mean():.1%} of the sums are wrong{size}; first at {at}: {sums[at]:.9g} instead "
+            f"of {truth[at[1:]]:.9g}"
         )
 
     return wrong
 
 
 def prepare_fma(row: Kernel, mx: ModuleType, params: Mapping[str, Any]) -> Prepared:
-    """Random integers: p up to `p_max`, q and r one apart, so that sums stay exact.
+    """Random integers: p up to `p_max`, q and r differ by one, so that sums stay exact.
 
-    The four pairs of a pass change a sum by p0 - p1 + p2 - p3 or, where that is nothing, by
-    -p0 - p1 + p2 - p3, so that a pair left out is seen, and a pass.
+    The four pairs of a pass change a sum by p0 - p1 + p2 - p3 or, where that is zero, by
+    -p0 - p1 + p2 - p3, so that a lost pair shows, and a lost pass.
     """
     threads, blocks = params["threads"], params["blocks"]
     passes = params["iterations"] * params["passes"]
     p_max, q_max, limit = params["p_max"], params["q_max"], params["limit"]
     if q_max + p_max * (q_max + 1) + 2 * p_max * passes > limit:
-        raise ValueError(f"{passes} passes take sums past {limit}: ask for fewer iterations")
+        raise ValueError(f"{passes} passes add up to more than {limit}: use fewer iterations")
     kind = np.dtype(row.dtype)
     iterations = mx.array([params["iterations"]], dtype=mx.int32)
     inputs, expected = [], []
@@ -225,7 +223,7 @@ def _wgmma(dtype: str, *, a_in_registers: bool) -> Kernel:
         + text("chip_clock.cu", "core_matrices.cu", "wgmma.cu"), body,
         ("a", "b", "iterations"), prepare_matrix,
         {
-            # Ten milliseconds, so that filling shared memory and storing sums don't count.
+            # 10 ms, so that filling shared memory and storing sums take a negligible share.
             "iterations": 512 if dtype == "float8_e4m3" else 1024,
             "passes": 16,
             "data": "exact",
@@ -246,7 +244,7 @@ def _tcgen05(dtype: str) -> Kernel:
         + text("tensor_memory.cu", "chip_clock.cu", "core_matrices.cu", "tcgen05.cu"), body,
         ("a", "b", "iterations"), prepare_matrix,
         {
-            # Nine milliseconds, two where sums would stop being exact.
+            # 9 ms; 2 ms where longer sums would not be exact.
             "iterations": 512 if dtype == "float8_e4m3" else 2048,
             "passes": 16,
             "data": "exact",
@@ -271,7 +269,7 @@ def _mma_sync(dtype: str) -> Kernel:
 
 _FMA = {"iterations": 2048, "passes": 2, "threads": 256, "p_max": 511, "q_max": 8191,
         "limit": 2**24, "blocks_per_multiprocessor": 6}  # fmt: skip
-# float16 counts in ones up to 2^11 only.
+# float16 represents all integers up to 2^11 only.
 _FMA_FLOAT16 = {**_FMA, "iterations": 64, "passes": 2, "p_max": 3, "q_max": 127, "limit": 2**11}
 
 

@@ -11,7 +11,7 @@ __device__ __forceinline__ int core_matrix_word(int row, int word) {
 }
 
 // Matrix descriptor: address, stride along K (128 bytes) and from 8 rows to the next (1024 bytes),
-// each in units of 16 bytes; layout type 0 (no swizzle). A k-slice further on, it is 16 more.
+// each in units of 16 bytes; layout type 0 (no swizzle). The next k-slice is 16 units later.
 __device__ __forceinline__ uint64_t descriptor(const uint32_t* tile) {
   const uint64_t address = static_cast<uint32_t>(__cvta_generic_to_shared(tile));
   return ((address & 0x3ffff) >> 4) | (uint64_t{128 >> 4} << 16) | (uint64_t{1024 >> 4} << 32);

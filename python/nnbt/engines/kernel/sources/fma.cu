@@ -1,12 +1,11 @@
 // Fused multiply-adds on the ordinary float32 lanes.
 namespace nnbt {
 
-// A pass is 128 FMAs a thread in 16 independent chains, which begin at numbers of their own:
+// A pass is 128 FMAs per thread in 16 independent chains with different start values:
 // acc[k] += p[i] * q[i] for all k, then acc[k] -= p[i] * r[i], for each of the four i. With r close
-// to q the sums stay small enough to be exact, whatever the number of passes; the operands still
-// have random bits. Two factors for 16 instructions in a row: a register bank gives one operand a
-// clock, so that with factors that change from one FMA to the next, 76 to 86 % of the rate were
-// left (H200).
+// to q the sums stay small enough to be exact for any number of passes, although the operands have
+// random bits. The factors stay the same for 16 instructions: a register bank delivers one operand
+// per cycle, and factors that change with each FMA gave 76 to 86 % of the rate (H200).
 template <int PASSES>
 __device__ __forceinline__ void fma_passes(const float* p_all, const float* q_all,
                                            const float* r_all, const float* start,

@@ -1,4 +1,4 @@
-"""Matrix instructions of NVIDIA's tensor cores, as CUDA source."""
+"""Matrix instructions of NVIDIA's tensor cores as CUDA source."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MatrixInstruction:
-    """Tensor-core instruction of a dtype; every one is 32 bytes deep (a k-slice).
+    """Instruction of a dtype, 32 bytes deep; names are those of the PTX manual.
 
-    Names are those of the PTX manual (mma.sync, wgmma.mma_async, tcgen05.mma).
+    See mma.sync, wgmma.mma_async and tcgen05.mma there.
     """
 
     operand: str
     accumulator: str
     depth: int
     kind: str
-    """Of tcgen05."""
+    """Kind of tcgen05.mma."""
     element: int
-    """The operands' type in tcgen05's instruction descriptor, a number of its own in each kind."""
+    """Type of the operands in tcgen05's instruction descriptor; numbers differ between kinds."""
     wgmma_flags: str = ""
-    """What follows the operands: scale-d, then signs, for 16-bit formats also transpositions."""
+    """After the operands: signs, for 16-bit formats also transpositions."""
 
     @property
     def cuda_accumulator(self) -> str:
@@ -29,7 +29,7 @@ class MatrixInstruction:
 
     @property
     def constraint(self) -> str:
-        """Of the accumulator in inline assembly."""
+        """The accumulator's constraint in inline assembly."""
         return {"f32": "f", "s32": "r"}[self.accumulator]
 
     @property
@@ -114,34 +114,34 @@ __device__ __forceinline__ void multiply_accumulate(uint32_t sums, uint64_t a, u
 
 
 TCGEN05_WITHOUT_INT8 = (10, 3)
-"""ptxas 13.5: kind::i8 is not supported on sm_103a; it is on sm_100a and sm_110a."""
+"""ptxas 13.5 supports kind::i8 on sm_100a and sm_110a, but not on sm_103a."""
 
 UNTRIED = (
-    "the kernel tcgen05 was compiled for such chips and run on a model of one: no chip had it yet, "
-    "so that its sums are checked here for the first time"
+    "kernel tcgen05 was compiled for this GPU, but has run only on a model of it: its sums are "
+    "checked here for the first time"
 )
 
 
 def successor_note(capability: tuple[int, int], dtype: str) -> str:
-    """What mma.sync is on a chip after Hopper, as a sentence; empty for older chips.
+    """A sentence on the role of mma.sync on a chip after Hopper; empty for older chips.
 
-    wgmma exists for sm_90a alone.
+    wgmma exists on sm_90a only.
     """
-    here = f"On compute capability {capability[0]}.{capability[1]} mma.sync is"
+    here = f"compute capability {capability[0]}.{capability[1]}"
     if has_tcgen05(capability, dtype):
         return (
-            f"{here} the path of code for older chips, and its rate no ceiling of this one: the "
-            "row tcgen05 is of the instructions made for its matrix units."
+            f"On {here} mma.sync is the compatibility path, so its rate is no ceiling: row tcgen05 "
+            "uses the native matrix instruction."
         )
     if has_tcgen05(capability):
-        return f"{here} the path, since tcgen05 has no {dtype} there."
+        return f"On {here} mma.sync is the matrix instruction: tcgen05 has no {dtype}."
     if capability[0] == 12:
-        return f"{here} the path, since these chips have neither wgmma nor tcgen05."
+        return f"On {here} mma.sync is the matrix instruction: there is neither wgmma nor tcgen05."
     return ""
 
 
 def has_tcgen05(capability: tuple[int, int], dtype: str | None = None) -> bool:
-    """Whether a chip has tcgen05, for this dtype if one is named.
+    """Whether a chip has tcgen05, of this dtype if one is given.
 
     sm_100, sm_103 and sm_110 have it, sm_12x does not (PTX ISA, target notes of tcgen05.mma).
     """

@@ -4,7 +4,7 @@
 namespace nnbt {
 
 // A k-slice of an operand is 32 bytes deep in every dtype, so fragments are the same 4-byte words
-// of it: word (lane % 4) and, 16 bytes on, word (lane % 4) + 4.
+// of it: word (lane % 4) and, 16 bytes later, word (lane % 4) + 4.
 template <class Accumulator, int PASSES>
 __device__ __forceinline__ void mma_sync_passes(const uint32_t* a, const uint32_t* b,
                                                 const int32_t* iterations, Accumulator* out,

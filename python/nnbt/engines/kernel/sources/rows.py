@@ -1,4 +1,4 @@
-"""What a GPU kernel is: a row of the table, how it is launched and what it leaves behind."""
+"""Types of a GPU kernel: a row of KERNELS, its launch, outputs and work."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Output(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """How one launch is made; `threads` is per block, `template` the compile-time constants."""
+    """Geometry of a launch; `threads` is per block, `template` has the compile-time constants."""
 
     blocks: int
     threads: int
@@ -41,9 +41,9 @@ class Launch(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A row with its parameters: launch, inputs of each launch, work, and the check.
+    """A row with parameters: the launch, inputs of each launch, work of one, and the check.
 
-    `wrong(output, i)` says what is wrong with the output of launch `i`, or None.
+    `wrong(output, i)` returns what is wrong with the output of launch `i`, or None.
     """
 
     launch: Launch
@@ -54,14 +54,14 @@ class Prepared(NamedTuple):
 
 @dataclass(frozen=True)
 class Kernel:
-    """A row of KERNELS. `minimum` and `maximum` are NVIDIA compute capabilities."""
+    """A row of KERNELS; `minimum` and `maximum` are NVIDIA compute capabilities."""
 
     name: str
     metric: str
     dtype: str
     language: str
     source: str
-    """Functions that come before the kernel."""
+    """Functions that the body uses."""
     body: str
     inputs: tuple[str, ...]
     prepare: Callable[[Kernel, ModuleType, Mapping[str, Any]], Prepared]
@@ -69,11 +69,11 @@ class Kernel:
     minimum: tuple[int, int] | None = None
     maximum: tuple[int, int] | None = None
     missing: tuple[tuple[int, int], ...] = ()
-    """Compute capabilities in between that lack the instruction."""
+    """Compute capabilities between the two that lack the instruction."""
     emulated: tuple[int, ...] = ()
-    """Major compute capabilities where the compiler builds the instruction out of others."""
+    """Major compute capabilities where the compiler replaces the instruction by others."""
     clocks: bool = False
-    """Whether each block writes the chip's own clock to a second output (see chip_clock.cu)."""
+    """Whether each block writes clock stamps to a second output (see chip_clock.cu)."""
 
     @property
     def key(self) -> str:
@@ -81,6 +81,6 @@ class Kernel:
         return f"{self.name}-{self.dtype}-{self.language}"
 
     def outputs(self, launch: Launch) -> list[Output]:
-        """What a launch writes: its result, then the stamps of its blocks where it has any."""
+        """Arrays that a launch writes: its result, then clock stamps where `clocks` is set."""
         out = Output("out", launch.output_shape, launch.output_dtype)
         return [out, *([Output("clocks", (launch.blocks, WORDS), "uint64")] if self.clocks else [])]

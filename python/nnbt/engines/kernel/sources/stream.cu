@@ -5,8 +5,8 @@ namespace nnbt {
 
 enum Cache { kDefault = 0, kStreaming = 1, kNoAllocate = 2, kStreamingStores = 3 };
 
-// Never ld.global.nc: free of aliasing, ptxas moves half of such loads behind the first stores, and
-// half as many are in flight.
+// Not ld.global.nc: without possible aliasing ptxas moves half of the loads behind the first
+// stores, so that half as many are in flight.
 template <int CACHE>
 __device__ __forceinline__ uint4 load(const uint4* p) {
   if constexpr (CACHE == kStreaming) return __ldcs(p);
@@ -58,8 +58,8 @@ __device__ __forceinline__ void copy(const void* a, void* out) {
   });
 }
 
-// out = a + scalar * b; the callers' scalars are powers of two, so that the fused multiplication
-// and a separate one round alike and a result can be compared bit by bit.
+// out = a + scalar * b; the scalars are powers of two, so that a fused and a separate
+// multiplication round alike and the output can be compared bit by bit.
 template <int UNROLL, int CHUNKS, int CACHE>
 __device__ __forceinline__ void triad(const void* a, const void* b, void* out, float scalar) {
   const auto* left = static_cast<const uint4*>(a);
@@ -79,7 +79,7 @@ __device__ __forceinline__ void triad(const void* a, const void* b, void* out, f
   });
 }
 
-// Word i becomes i * 2654435761 + seed (mod 2^32): full of set bits, and known without reading.
+// Word i becomes i * 2654435761 + seed (mod 2^32): random-looking bits that need no input.
 template <int UNROLL, int CHUNKS, int CACHE>
 __device__ __forceinline__ void write(const uint32_t* seed, void* out) {
   auto* target = static_cast<uint4*>(out);

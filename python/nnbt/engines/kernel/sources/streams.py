@@ -1,4 +1,4 @@
-"""Bandwidth rows: arrays read and written by kernels that do nothing else."""
+"""Bandwidth kernels: they only read and write arrays."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from nnbt.engines.kernel.sources import text
 from nnbt.engines.kernel.sources.rows import Kernel, Launch, MlxArray, Prepared, Work
+from nnbt.spec.formulas import STREAMS as ARRAYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,18 +17,15 @@ if TYPE_CHECKING:
     Wrong = Callable[[ModuleType, Launch, MlxArray, list[MlxArray]], str | None]
 
 SCALAR = 0.5
-"""Of the triad: a power of two, so that a + SCALAR * b rounds once, fused or not."""
+"""Factor of the triad: a power of two, so that a + SCALAR * b rounds once, fused or not."""
 
 _WORD = 4
 _VECTOR = 16
 _MULTIPLIER = 2654435761  # of `write` in stream.cu
 
-# Arrays that a launch reads and writes.
-_ARRAYS = {"read": 1, "write": 1, "copy": 2, "add": 3, "triad": 3, "bulk_read": 1, "bulk_copy": 2}
-
 
 def _geometry(row: Kernel, params: Mapping[str, Any]) -> tuple[Launch, int]:
-    """The launch and the words of an array, rounded down to whole pieces."""
+    """The launch, and the words of an array rounded down to whole pieces."""
     if row.name.startswith("bulk"):
         piece, stages = params["piece_bytes"], params["stages"]
         pieces = params["array_bytes"] // piece
@@ -42,7 +40,7 @@ def _geometry(row: Kernel, params: Mapping[str, Any]) -> tuple[Launch, int]:
             template += [("CHUNKS", pieces if params["blocks"] else 0), ("CACHE", params["cache"])]
         shared = 0
     if pieces < 1:
-        raise ValueError(f"{row.name} moves at least {piece} bytes; array_bytes is smaller")
+        raise ValueError(f"{row.name} moves at least {piece} bytes; array_bytes is less")
     words = pieces * piece // _WORD
     reads_only = row.name.endswith("read")
     launch = Launch(
@@ -57,7 +55,7 @@ def _geometry(row: Kernel, params: Mapping[str, Any]) -> tuple[Launch, int]:
 
 
 def prepare_stream(row: Kernel, mx: ModuleType, params: Mapping[str, Any]) -> Prepared:
-    """Random float32 inputs of `array_bytes` each for every launch."""
+    """Random float32 inputs of `array_bytes` each, other ones for every launch."""
     launch, words = _geometry(row, params)
     keys = iter(range(params["seed"] * 1000, params["seed"] * 1000 + 1000))
 
@@ -67,8 +65,7 @@ def prepare_stream(row: Kernel, mx: ModuleType, params: Mapping[str, Any]) -> Pr
         return mx.random.uniform(-1, 1, (words,), key=mx.random.key(next(keys)), stream=mx.gpu)
 
     inputs = [[operand() for _ in row.inputs] for _ in range(params["launches"])]
-    arrays = _ARRAYS[row.name]
-    moved = float(words * _WORD * arrays)
+    moved = float(words * _WORD * ARRAYS[row.name])
     expect = _WRONG[row.name]
 
     def wrong(output: MlxArray, index: int) -> str | None:
@@ -79,13 +76,13 @@ def prepare_stream(row: Kernel, mx: ModuleType, params: Mapping[str, Any]) -> Pr
 
 
 def _differs(mx: ModuleType, output: MlxArray, expected: Callable[[slice], MlxArray]) -> str | None:
-    # Compared in pieces: a whole boolean array would cost another quarter of the array.
+    # In pieces: the booleans of all elements would take another quarter of the array.
     pieces = 16
     for i in range(pieces):
         part = slice(i * output.size // pieces, (i + 1) * output.size // pieces)
         same = mx.array_equal(output[part], expected(part), stream=mx.gpu)
         if not same.item():
-            return f"words {part.start} to {part.stop} of the output are not what was asked for"
+            return f"words {part.start} to {part.stop} of the output are wrong"
     return None
 
 
@@ -127,7 +124,7 @@ def _wrong_read(
             values = np.array(inputs[0][piece * words : (piece + 1) * words])
             total += int(values.view(np.uint32).sum(dtype=np.uint64))
         if total % 2**32 != int(sums[block]):
-            return f"block {block} summed {sums[block]} instead of {total % 2**32}"
+            return f"the sum of block {block} is {sums[block]} instead of {total % 2**32}"
     return None
 
 

@@ -1,15 +1,15 @@
 // Matrix units of compute capability 10.x and 11.0 through tcgen05, compiled but not run on such a
 // chip yet. One thread of a block multiplies the 128-row tile A by the 256-column tile B, each 128
-// bytes deep, and adds to 128 x 256 sums in tensor memory, a lane a row.
+// bytes deep, and adds to 128 x 256 sums in tensor memory, one lane per row.
 // `multiply_accumulate(sums, a, b, instruction, add)`, one instruction, comes from the caller's
 // header.
 namespace nnbt {
 
 constexpr int kRows = 128, kColumns = 256;
-// Of a whole launch, about 1 us each at most; one that goes well takes 9 ms. So a barrier at which
-// the unit never arrives ends the kernel within 2 s.
+// Polls per launch, at most about 1 us each; a normal launch takes 9 ms. A barrier at which the
+// unit never arrives thus ends the kernel within 2 s.
 constexpr uint32_t kPolls = 1 << 20;
-// A NaN, and -1: what a block writes whose products did not finish.
+// NaN or -1: what a block writes if its products did not finish.
 constexpr uint32_t kUnfinished = 0xffffffff;
 
 // Instruction descriptor: bits 4-5 type of the sums, 7-9 and 10-12 of A and B, 17-22 columns / 8,
@@ -33,8 +33,8 @@ __device__ __forceinline__ bool wait_for(uint64_t* barrier, uint32_t parity, uin
   return true;
 }
 
-// An iteration is PASSES products of the whole depth and one commit. The thread waits for the one
-// before, so that the unit always has instructions to go on with. False: they never finished.
+// An iteration is PASSES products of the whole depth and one commit. The thread waits for the
+// iteration before, so that the unit never runs out of instructions. False: they never finished.
 template <uint32_t INSTRUCTION, int PASSES>
 __device__ __forceinline__ bool multiply(uint32_t sums, uint64_t a, uint64_t b, uint32_t n,
                                          uint64_t* done) {

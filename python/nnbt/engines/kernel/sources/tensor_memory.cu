@@ -1,6 +1,6 @@
-// What tcgen05 needs beside its products (PTX ISA, chapter tcgen05): tensor memory, 128 lanes x 512
-// columns of 4 bytes a multiprocessor, barriers that the unit arrives at, and the orders between
-// threads and unit. Tests put a model of the unit in the place of this file.
+// What tcgen05 needs besides its products (PTX ISA, chapter tcgen05): tensor memory, 128 lanes x
+// 512 columns of 4 bytes per multiprocessor, barriers that the unit arrives at, and fences between
+// threads and unit. Tests replace this file by a model of the unit.
 namespace nnbt {
 
 __device__ __forceinline__ uint32_t shared_address(const void* p) {
@@ -18,7 +18,7 @@ __device__ __forceinline__ bool elected() {
   return is_elected != 0;
 }
 
-// By a whole warp; waits until another block frees what is needed. The address goes to `address`.
+// By a whole warp; waits until other blocks have freed enough. Writes to `address`.
 template <int COLUMNS>
 __device__ __forceinline__ void allocate_columns(uint32_t* address) {
   asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(
@@ -28,7 +28,7 @@ __device__ __forceinline__ void allocate_columns(uint32_t* address) {
   asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::: "memory");
 }
 
-// By the same warp, before the block ends: columns that stay taken block the multiprocessor.
+// By the same warp, before the block ends: columns that stay allocated block the multiprocessor.
 template <int COLUMNS>
 __device__ __forceinline__ void free_columns(uint32_t address) {
   asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" ::"r"(address), "n"(COLUMNS)
@@ -55,7 +55,7 @@ __device__ __forceinline__ void init_barrier(uint64_t* barrier) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
 }
 
-// This thread's writes to shared memory, and barriers it initialised, reach the unit.
+// Makes this thread's writes to shared memory, and barriers it initialized, visible to the unit.
 __device__ __forceinline__ void fence_shared_memory() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -69,15 +69,15 @@ __device__ __forceinline__ void fence_after_sync() {
   asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 }
 
-// The unit arrives at the barrier after all products that this thread issued so far.
+// Makes the unit arrive at the barrier after all products that this thread has issued.
 __device__ __forceinline__ void commit(uint64_t* barrier) {
   asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(
                    shared_address(barrier))
                : "memory");
 }
 
-// Whether the phase of this parity is over. test_wait returns at once, while try_wait may sleep for
-// as long as the system likes.
+// Whether the phase of this parity is complete. test_wait returns at once, try_wait may sleep for a
+// time limit of the system.
 __device__ __forceinline__ bool arrived(uint64_t* barrier, uint32_t parity) {
   uint32_t is_over;
   asm volatile(
@@ -90,7 +90,7 @@ __device__ __forceinline__ bool arrived(uint64_t* barrier, uint32_t parity) {
   return is_over != 0;
 }
 
-// Up to 1 us: a sleep is at most twice what was asked for.
+// Up to 1 us: a sleep takes at most twice the requested time.
 __device__ __forceinline__ void nap() { __nanosleep(500); }
 
 }  // namespace nnbt

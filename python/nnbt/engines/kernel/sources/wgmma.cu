@@ -13,7 +13,8 @@ struct SharedOperand {
   __device__ __forceinline__ uint64_t operator()(int slice) const { return base + slice * 16; }
 };
 
-// Fragments: rows (lane / 4) and 8 on of the warp's 16; 4-byte words (lane % 4) and 4 on.
+// Fragments: rows (lane / 4) and (lane / 4) + 8 of the warp's 16; 4-byte words (lane % 4) and
+// (lane % 4) + 4.
 struct RegisterOperand {
   uint32_t words[kSlices][4];
   __device__ __forceinline__ RegisterOperand(const uint32_t*, const uint32_t* rows) {
@@ -39,7 +40,7 @@ __device__ __forceinline__ void wgmma_passes(const uint32_t* a, const uint32_t* 
                                              uint64_t* clocks) {
   __shared__ __align__(128) uint32_t tile_a[WARPGROUPS * kRows * kWords];
   __shared__ __align__(128) uint32_t tile_b[kColumns * kWords];
-  // Equal in all lanes, and the shuffle tells the compiler: descriptors stay in uniform registers.
+  // The same in all lanes; the shuffle tells the compiler, which then uses uniform registers.
   const int warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
   load_tile(tile_a, a, WARPGROUPS * kRows, threadIdx.x, blockDim.x);
   load_tile(tile_b, b, kColumns, threadIdx.x, blockDim.x);
