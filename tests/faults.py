@@ -19,9 +19,10 @@ from fake_measure import FLOOR, STEADY, FakeSamples, units_of
 from nnbt import _native
 from nnbt.engines.mlx import bandwidth as mlx_bandwidth
 from nnbt.engines.mlx import flops as mlx_flops
+from nnbt.engines.mlx import integers as mlx_integers
 from nnbt.engines.mlx.bandwidth import OPS
-from nnbt.engines.mlx.bench import Bench
 from nnbt.engines.mlx.data import Data, sample_indices
+from nnbt.engines.mlx.setup import Setup
 from nnbt.engines.mpsgraph import counters
 from nnbt.machine import mlx
 from nnbt.machine.facts import machine
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fake_measure import FakeMeasure
-    from nnbt.engines.mlx.bench import Graph
+    from nnbt.engines.mlx.setup import Graph
     from nnbt.spec.cell import Request
     from nnbt.spec.workload import SamplesLike, Workload
 
@@ -102,7 +103,7 @@ def equal_products_merged_by_compile(
     evaluation that the scripted floor is, even where its BLAS is fast."""
 
     def builder(request: Request) -> Workload:
-        bench = Bench.of(request)
+        bench = Setup(request)
         bench.prepare(1)
         mx = bench.mx
         honest = FLOPS(request)
@@ -138,10 +139,10 @@ def equal_products_merged_by_compile(
     return {"measure": timed, "runs": 600}
 
 
-def bench_of(patch: pytest.MonkeyPatch, request: Request) -> Bench:
+def bench_of(patch: pytest.MonkeyPatch, request: Request) -> Setup:
     """The bench that the builders of flops make of this request from now on."""
-    bench = Bench.of(request)
-    patch.setattr(mlx_flops, "Bench", SimpleNamespace(of=lambda _: bench))
+    bench = Setup(request)
+    patch.setattr(mlx_flops, "Setup", lambda _: bench)
     return bench
 
 
@@ -194,25 +195,25 @@ def no_time_for_a_slope(_: object, measure: FakeMeasure) -> None:
 
 
 def with_product(
-    patch: pytest.MonkeyPatch, change: Callable[[Bench, Callable[[Any, Any], Any]], Any]
+    patch: pytest.MonkeyPatch, change: Callable[[Setup, Callable[[Any, Any], Any]], Any]
 ) -> None:
     """Replaces multiply(block, stream) of the flops builders; the reference stays."""
 
-    def product(bench: Bench, steps: int = 1) -> Any:
+    def product(bench: Setup, steps: int = 1) -> Any:
         multiply, columns = PRODUCT(bench, steps)
         return change(bench, multiply), columns
 
     patch.setattr(mlx_flops, "_product", product)
 
 
-def sampled(bench: Bench) -> tuple[int, int]:
+def sampled(bench: Setup) -> tuple[int, int]:
     """An element of the block that is compared."""
     return sample_indices(bench.n, 3)[5], sample_indices(bench.n, 4)[7]
 
 
 @fault("WRONG_ANSWER", metric="flops")
 def one_wrong_element_in_the_sampled_block(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+    def change(bench: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
         return lambda block, stream: multiply(block, stream).at[sampled(bench)].add(0.01)
 
     with_product(patch, change)
@@ -220,7 +221,7 @@ def one_wrong_element_in_the_sampled_block(patch: pytest.MonkeyPatch, _: object)
 
 @fault("WRONG_ANSWER", metric="flops")
 def half_of_the_rows_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+    def change(bench: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
         half = bench.n // 2
         return lambda block, stream: bench.mx.pad(
             multiply(block[:half], stream), [(0, half), (0, 0)]
@@ -232,7 +233,7 @@ def half_of_the_rows_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
 @fault("WRONG_ANSWER", metric="flops", sizes=[200])
 @fault("WRONG_ANSWER", metric="flops", sizes=[200], dtype="bfloat16")
 def every_eighth_row_only(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+    def change(bench: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
         kept = bench.mx.array(([1.0] + [0.0] * 7) * (bench.n // 8))[:, None]
 
         def product(block: Any, stream: Any) -> Any:
@@ -246,7 +247,7 @@ def every_eighth_row_only(patch: pytest.MonkeyPatch, _: object) -> None:
 @fault("WRONG_ANSWER", metric="flops", sizes=[200])
 @fault("WRONG_ANSWER", metric="flops", sizes=[256], dtype="q8")
 def a_huge_first_element(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(_: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+    def change(_: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
         return lambda block, stream: multiply(block, stream).at[0, 0].add(1e9)
 
     with_product(patch, change)
@@ -256,7 +257,7 @@ def a_huge_first_element(patch: pytest.MonkeyPatch, _: object) -> None:
 @fault("WRONG_ANSWER", metric="flops", sizes=[200], dtype="float64")
 @fault("WRONG_ANSWER", metric="flops_graph", sizes=[200], dtype="float16")
 def one_column_off_the_sample_is_zero(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+    def change(bench: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
         kept = bench.mx.array([1.0] * 198 + [0.0] + [1.0])
         assert 198 not in sample_indices(bench.n, 4)
         return lambda block, stream: multiply(block, stream) * kept.astype(block.dtype)
@@ -273,7 +274,7 @@ def a_multiply_that_returns_zeros(patch: pytest.MonkeyPatch, _: object) -> None:
 @fault("WRONG_ANSWER", metric="flops_graph")
 @fault("WRONG_ANSWER", metric="flops_graph", graph_steps=7)
 def every_second_multiply_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(_: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+    def change(_: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
         calls = itertools.count()
         return lambda z, stream: multiply(z, stream) if next(calls) % 2 else z
 
@@ -282,9 +283,9 @@ def every_second_multiply_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
 
 @fault("WRONG_ANSWER", metric="flops_graph")
 def half_of_the_chain_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
-    step = Bench.step
+    step = Setup.step
 
-    def half(bench: Bench, graph: Graph, k: int, **more: Any) -> Callable[[], None]:
+    def half(bench: Setup, graph: Graph, k: int, **more: Any) -> Callable[[], None]:
         run = step(bench, graph, k // 2, **more)
 
         def pretending() -> None:
@@ -293,28 +294,28 @@ def half_of_the_chain_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
 
         return pretending
 
-    patch.setattr(Bench, "step", half)
+    patch.setattr(Setup, "step", half)
 
 
 @fault("WRONG_ANSWER", metric="flops", dtype="int16")
 def one_wrong_integer(patch: pytest.MonkeyPatch, _: object) -> None:
-    kernel = mlx_flops._exact_kernel
+    kernel = mlx_integers._kernel
 
-    def wrong(bench: Bench, z: Any, operand: Any, stream: Any) -> Any:
+    def wrong(bench: Setup, z: Any, operand: Any, stream: Any) -> Any:
         return kernel(bench, z, operand, stream).at[sampled(bench)].add(1)
 
-    patch.setattr(mlx_flops, "_exact_kernel", wrong)
+    patch.setattr(mlx_integers, "_kernel", wrong)
 
 
 @fault("WRONG_ANSWER", metric="flops", dtype="int32", sizes=[200])
 @fault("WRONG_ANSWER", metric="flops_graph", dtype="uint8", sizes=[200])
 def one_wrong_integer_at_the_end(patch: pytest.MonkeyPatch, _: object) -> None:
-    kernel = mlx_flops._exact_kernel
+    kernel = mlx_integers._kernel
 
-    def wrong(bench: Bench, z: Any, operand: Any, stream: Any) -> Any:
+    def wrong(bench: Setup, z: Any, operand: Any, stream: Any) -> Any:
         return kernel(bench, z, operand, stream).at[-1, -1].add(1)
 
-    patch.setattr(mlx_flops, "_exact_kernel", wrong)
+    patch.setattr(mlx_integers, "_kernel", wrong)
 
 
 @fault("WRONG_ANSWER", op="copy")
@@ -332,22 +333,22 @@ def a_copy_of_the_first_quarter(patch: pytest.MonkeyPatch, _: object) -> None:
 @fault("WRONG_ANSWER", metric="flops", dtype="int64", sizes=[2048])
 def rows_in_the_middle_only(patch: pytest.MonkeyPatch, _: object) -> None:
     """Half of them, and the first and the last."""
-    kernel = mlx_flops._exact_kernel
+    kernel = mlx_integers._kernel
 
-    def some(bench: Bench, z: Any, operand: Any, stream: Any) -> Any:
+    def some(bench: Setup, z: Any, operand: Any, stream: Any) -> Any:
         done, n = kernel(bench, z, operand, stream), bench.n
         row = bench.mx.arange(n)[:, None]
         right = (row == 0) | (row == n - 1) | ((row >= 831) & (row < 1855))
         return bench.mx.where(right, done, z)
 
-    patch.setattr(mlx_flops, "_exact_kernel", some)
+    patch.setattr(mlx_integers, "_kernel", some)
 
 
 @fault("REDUCED_PRECISION", metric="flops")
 def inputs_rounded_to_10_bits(patch: pytest.MonkeyPatch, _: object) -> None:
     """What TF32 does to both operands; here to the left one, and to the product."""
 
-    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+    def change(bench: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
         mx = bench.mx
 
         def rounded(values: Any) -> Any:
@@ -377,7 +378,7 @@ def an_answer_that_nobody_looked_at(_: object, __: object) -> dict[str, Any]:
 def a_chain_of_100_unscaled_steps(patch: pytest.MonkeyPatch, _: object) -> None:
     """z = z @ b + z, as the original has it."""
 
-    def change(bench: Bench, __: object) -> Any:
+    def change(bench: Setup, __: object) -> Any:
         right = bench.data.matrix(bench.n, bench.n)
         return lambda z, stream: bench.mx.add(bench.mx.matmul(z, right, stream=stream), z)
 
@@ -388,7 +389,7 @@ def a_chain_of_100_unscaled_steps(patch: pytest.MonkeyPatch, _: object) -> None:
 def a_chain_that_grows_fourfold(patch: pytest.MonkeyPatch, _: object) -> None:
     """By a power of two, so that the answer stays right; 4 steps make 256."""
 
-    def product(bench: Bench, steps: int = 1) -> Any:
+    def product(bench: Setup, steps: int = 1) -> Any:
         multiply, columns = PRODUCT(bench, steps)
         return (
             lambda block, stream: multiply(block * 4, stream),

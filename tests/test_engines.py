@@ -10,6 +10,7 @@ import json
 import math
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from nnbt.engines.library import BLAS_DTYPES, cublaslt
 from nnbt.engines.library import products as vendor
 from nnbt.engines.library import steps as library_steps
 from nnbt.engines.library.cublaslt import PRECISIONS
-from nnbt.engines.mlx.bench import _Noting
+from nnbt.engines.mlx.setup import Setup
 from nnbt.engines.native import steps as native_steps
 from nnbt.ladder.rungs import RUNGS
 from nnbt.ladder.sources import best_of
@@ -47,7 +48,7 @@ from nnbt.spec.case import Case
 from nnbt.spec.cell import Request
 from nnbt.spec.details import Details
 from nnbt.spec.dtypes import DTYPES
-from nnbt.spec.formulas import STREAMS
+from nnbt.spec.formulas import arrays
 from nnbt.spec.options import Options
 from nnbt.spec.workload import After
 from nnbt.terminal.tables import table_text
@@ -85,9 +86,15 @@ def test_cells_name_what_the_tables_of_the_engines_hold() -> None:
     assert set(native_steps.CHAIN_DTYPES) == {row.dtype for row in CHAINS}
 
 
-@pytest.mark.parametrize("row", _native.stream_kernels(), ids=lambda row: row.name)
-def test_streams_are_counted_as_the_native_table_does(row: Any) -> None:
-    assert STREAMS[row.name] == row.reads + row.writes
+@pytest.mark.parametrize(
+    ("op", "count"),
+    [
+        *{"read": 1, "write": 1, "copy": 2, "scale": 2, "add": 3, "triad": 3}.items(),
+        *{"bulk_read": 1, "bulk_copy": 2}.items(),
+    ],
+)
+def test_arrays_of_an_operation(op: str, count: int) -> None:
+    assert arrays(op) == count
 
 
 @pytest.mark.parametrize("dtype", ["tfloat32", "float8_e4m3"])
@@ -432,7 +439,7 @@ def test_the_row_of_tcgen05_is_a_ceiling_where_its_sums_are_right(
 
 def test_int8_of_10_3_has_no_tcgen05_and_mma_sync_is_its_ceiling(small_gpu: Any) -> None:
     small_gpu(10, 3)
-    with pytest.raises(nnbt.Unsupported, match="has no instruction there"):
+    with pytest.raises(nnbt.Unsupported, match="has no instruction"):
         after_a_run("int8", "tcgen05")
     assert after_a_run("int8", "mma_sync").details.not_a_ceiling == ""
 
@@ -461,7 +468,7 @@ def test_a_kernel_is_wired_and_checked(small_gpu: Any, row: Any, spoilt: bool) -
     assert 4 <= workload.units <= workload.largest_k
     if row.metric == "bandwidth":  # small arrays: so many that no cache holds them
         assert (workload.largest_k, workload.units) == (64, 32)
-        assert workload.unit_work == STREAMS[row.name] * n * n * 4
+        assert workload.unit_work == arrays(row.name) * n * n * 4
     answer = workload.check()
     assert answer.exact is not spoilt
     assert bool(answer.problem) is spoilt
@@ -602,15 +609,33 @@ def evaluate_once(mx: Any, step: Any) -> list[Any]:
 
     captured = inspect.getclosurevars(step).nonlocals
     if "graph" in captured:
-        evaluated = captured["graph"](range(captured["k"]))
+        evaluated = captured["graph"](range(captured["k"]), captured["inputs"])
         mx.eval(evaluated)
     return evaluated
 
 
-def test_an_input_that_is_taken_is_noted() -> None:
-    noting = _Noting(["a", "b", "c"])  # type: ignore[list-item]
-    assert (noting[2], noting[0], noting[2]) == ("c", "a", "c")
-    assert list(noting.used) == [2, 0]
+def test_a_compiled_call_gets_the_inputs_that_it_uses() -> None:
+    mx, counts = _mlx.core(), []
+    params: dict[str, int | str] = {"cpu_workers": 1, "data": "normal"}
+    setup = Setup(request(Case("flops", "cpu", "mlx-compiled", "float32", 33, params)))
+    setup.prepare(8)
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arrays: Any) -> Any:
+            counts.append(len(arrays))
+            return function(*arrays)
+
+        return call
+
+    setup.mx = SimpleNamespace(compile=counted)
+    compiled = setup._compiled(
+        lambda units, inputs: [mx.negative(inputs(unit).blocks[0]) for unit in units]
+    )
+    for first in (0, 5):
+        made = compiled(range(first, first + 2), setup.input)
+        expected = [-np.array(setup.input(first + i).blocks[0]) for i in range(2)]
+        assert np.array_equal(np.array(made), expected)
+    assert counts == [2, 2]
 
 
 # What a table shows
@@ -619,7 +644,7 @@ def test_an_input_that_is_taken_is_noted() -> None:
 def test_peaks_show_their_chain_and_no_size() -> None:
     run = nnbt.run("flops", "cpu", engine="native", measure=FakeMeasure())
     text = table_text(run.results, None, color=False)
-    assert "most operations that one instruction" in text.splitlines()[0]
+    assert "compute ceiling: one instruction" in text.splitlines()[0]
     assert "n=0" not in text
     assert " n " not in text.splitlines()[1]
     assert all(str(row.case.params["chain"]) in text for row in run.results)

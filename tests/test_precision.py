@@ -9,8 +9,8 @@ import pytest
 
 import nnbt
 from fake_measure import FakeMeasure
-from nnbt.engines.mlx import bench as mlx_bench
 from nnbt.engines.mlx import flops as mlx_flops
+from nnbt.engines.mlx import setup as mlx_setup
 from nnbt.peaks.published import published_ceiling
 from nnbt.spec.case import Case
 from nnbt.spec.precision import (
@@ -258,7 +258,7 @@ def test_a_row_is_labelled_by_its_bits(
     monkeypatch.setattr(mlx_flops, "relative_error", lambda *_: 2.0**-23.2)
     monkeypatch.setattr(mlx_flops, "element_errors", lambda *_: (2.0**-22, 2.0**-24))
     monkeypatch.setattr(
-        mlx_bench,
+        mlx_setup,
         "product_precision",
         lambda _, token, __, tf32: mlx_precision(token, "gpu", facts, tf32=tf32),
     )

@@ -234,7 +234,7 @@ def test_a_sweep_is_one_table_and_its_columns_are_in_the_csv(
     assert text.startswith("bandwidth on cpu (native): ")
     assert {"threads", "knee"} <= set(text.splitlines()[1].split())
     assert "% best" in text
-    assert "[n=64 cpu_workers=2] note: knee: 2 threads, the best of the sweep" in text
+    assert "[n=64 cpu_workers=2] note: knee: 2 threads, the best rate" in text
     table = list(csv.DictReader(io.StringIO(csv_text(run.results))))
     assert [line["threads"] for line in table] == ["1", "2"]
     assert [line["knee_threads"] for line in table] == ["2", "2"]

@@ -53,17 +53,16 @@ def cell_of(case: Case) -> Cell:
         raise _other_devices(case)
     for cell in here:
         if cell.measures(kind):
-            if kind.token == "float64" and case.device != "cpu":
+            if kind.cpu_only and case.device != "cpu":
                 raise Refusal(
-                    "float64 runs on the CPU only (MLX has no float64 on a GPU)",
-                    "use --device cpu, or --dtype float32",
+                    f"{kind.token} runs on the CPU only", "use --device cpu, or --dtype float32"
                 )
             return cell
-    if here[0].dtypes or kind.kind == "tensor":
+    if here[0].dtypes or kind.family.name == "tensor":
         raise _other_dtypes(case, here[0])
     raise Refusal(
-        f"{metric.name} does not measure {kind.token} ({kind.kind} types have no such operation)",
-        "use a floating-point or integer type, such as --dtype float32 or uint8",
+        f"{metric.name} has no operation for {kind.token}, a {kind.family.name} dtype",
+        "use a floating-point or integer dtype, such as --dtype float32 or uint8",
     )
 
 

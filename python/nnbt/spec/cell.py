@@ -1,7 +1,7 @@
-"""Cell and Engine: what an engine can measure, on which devices, of which types.
+"""Cell and Engine: what an engine can measure, on which devices and with which dtypes.
 
 A combination of metric, engine, device and dtype is supported exactly when an engine has a cell
-for it; refusals are made from the cells.
+for it; refusals are generated from the cells.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from nnbt.spec.case import Case
-    from nnbt.spec.dtypes import DType, Kind
+    from nnbt.spec.dtypes import DType, FamilyName
     from nnbt.spec.options import Options
     from nnbt.spec.workload import Measure, Workload
 
@@ -27,9 +27,9 @@ _UNKNOWN_ROOM = 2**33
 
 @dataclass(frozen=True)
 class Request:
-    """What a builder is given: a case with its sizes, and what the run allows.
+    """What a builder gets: a case with its sizes, and the options of the run.
 
-    `free_bytes` holds the free memory by device name, as far as it is known.
+    `free_bytes` is the free memory by device name, where known.
     """
 
     case: Case
@@ -40,7 +40,7 @@ class Request:
 
     @property
     def rotation(self) -> int:
-        """How many buffers units of work should take turns over, within half of free memory."""
+        """How many inputs units of work alternate between, within half of free memory."""
         room = min(self.free_bytes.values(), default=_UNKNOWN_ROOM) // 2
         unit = max(1, self.sizes["unit_bytes"])
         wanted = min(_MOST_ROTATION, max(_ROTATION, _ROTATION_BYTES // unit))
@@ -51,20 +51,20 @@ class Request:
 class Cell:
     """What one engine measures of one metric.
 
-    `build` allocates the inputs of a case. `dtypes` narrows `kinds` down to these types.
-    `refusal(case, options)` says why the engine can't run a case here (without it: it runs wherever
-    its device is). `takes` names the file options that it understands. `ops` are its bandwidth
-    operations. `params`, `sizes` and `explain` replace those of the metric; without `sized` there
-    is no matrix, and n is 0. `expand(case, options)` gives the cases that one of the command line
-    stands for, `thread_sweep(case)` the same case on 1, 2, 4, ... threads. `predicts_ops` holds, by
-    device, the operations from which a smaller case predicts how long one run takes. Results of a
-    `ceiling` cell are what other rates are set against.
+    `build` allocates the inputs of a case. It measures these `dtypes`, or all of these `families`.
+    `refusal(case, options)` returns why the engine cannot run a case here; without it the engine
+    runs wherever its device is present. `takes` are the file options that it accepts, `ops` its
+    bandwidth operations. `params`, `sizes` and `explain` replace those of the metric; n is 0 unless
+    `sized`. `expand(case, options)` returns the cases that one case of the command line stands for,
+    `thread_sweep(case)` the same case on 1, 2, 4, ... threads. `predicts_ops` is, by device, the
+    number of operations from which a smaller case predicts the time of one run. Results of a
+    `ceiling` cell are ceilings of other rates.
     """
 
     metric: str
     devices: tuple[str, ...]
     build: Callable[[Request], Workload]
-    kinds: frozenset[Kind] = frozenset()
+    families: tuple[FamilyName, ...] = ()
     dtypes: tuple[str, ...] = ()
     refusal: Callable[[Case, Options], str | None] | None = None
     takes: tuple[str, ...] = ()
@@ -80,9 +80,9 @@ class Cell:
     ceiling: bool = False
     predicts_ops: Mapping[str, float] = field(default_factory=dict)
 
-    def measures(self, kind: DType) -> bool:
-        """Whether this type is in the cell."""
-        return kind.token in self.dtypes if self.dtypes else kind.kind in self.kinds
+    def measures(self, dtype: DType) -> bool:
+        """Whether this dtype is in the cell."""
+        return dtype.token in self.dtypes or dtype.family.name in self.families
 
 
 def _no_scope(case: Case) -> AbstractContextManager[object]:
@@ -96,11 +96,11 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Runtime:
-    """What an engine has loaded for the cases of one run.
+    """What an engine loaded for the cases of one run.
 
-    `facts` go into the file beside those of the machine; `free_bytes` is free memory by device
-    name. `scope(case)` surrounds everything that is done for a case; `release()` comes after it and
-    gives back what it left.
+    `facts` are added to those of the machine in the file; `free_bytes` is free memory by device
+    name. `scope(case)` is the context in which a case is built, timed and checked; `release()`
+    then frees its memory.
     """
 
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Runtime:
 
 @dataclass(frozen=True)
 class Load:
-    """What an engine is told when it is loaded: the device, and the largest working set."""
+    """What an engine gets when it is loaded; `resident_bytes` is the largest working set."""
 
     options: Options
     device: str

@@ -1,4 +1,4 @@
-"""Refusal: the one error for what can't be done here, in two parts that code can tell apart."""
+"""Errors whose text is a sentence for the user: Unsupported, Refusal, StepError."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Refusal", "StepError", "Unsupported"]
 
 
 class Refusal(Unsupported):
-    """`problem` says what can't be done, `instead` what to use; the message joins them."""
+    """What cannot be done here: `problem` says why, `instead` what to use or do."""
 
     def __init__(self, problem: str, instead: str = "") -> None:
         super().__init__(f"{problem}: {instead}." if instead else f"{problem}.")
@@ -17,4 +17,4 @@ class Refusal(Unsupported):
 
 
 class StepError(RuntimeError):
-    """A Step ended without a result; the text is a sentence for the user."""
+    """A Step ended without a result."""

@@ -23,9 +23,9 @@ def _smaller_matrix(case: Case, device: str) -> dict[str, int]:
 class Metric:
     """One row of METRICS. `sizes(case)` is the arithmetic of a case, before allocation.
 
-    `rate_unit` replaces the unit of the type; `smaller(case, device)` gives `n` and parameters of a
-    short case of the same kind that predicts how long it takes; `chain` says that the output should
-    keep the size of the input; `published_results` that there are some to compare with.
+    `rate_unit` replaces the unit of the dtype. `smaller(case, device)` returns `n` and parameters
+    of a similar, short case that predicts the time of this one. With `chain`, outputs should have
+    about the RMS of inputs. With `published_results`, there are published results to compare with.
     """
 
     name: str
@@ -40,23 +40,23 @@ class Metric:
     default_sizes: tuple[int, ...] = (1024, 2048, 4096)
     published_results: bool = False
 
-    def unit(self, kind: DType) -> str:
+    def unit(self, dtype: DType) -> str:
         """Base unit of the rate."""
         if self.rate_unit:
             return self.rate_unit
-        return "B/s" if self.work == "work_bytes" else kind.family.unit
+        return "B/s" if self.work == "work_bytes" else dtype.family.unit
 
 
 _FLOPS_FORMULAS = {
-    "float*, bfloat16": "2 n^3 operations a product",
-    "complex64": "8 n^3 real operations a product: 4 multiplications, 4 additions each",
+    "float*, bfloat16": "2 n^3 operations per product",
+    "complex64": "8 n^3 real operations per product: n^3 x (4 multiplications, 4 additions)",
     "int*, uint*, bool": "5 n^2 operations of an element-wise kernel: multiply, add, xor, "
     "subtract, xor; for bool: xor, and, xor, and, xor",
-    "q*, mxfp*, nvfp4": "2 eff_n^3 operations a product of float32 activations and weights",
+    "q*, mxfp*, nvfp4": "2 eff_n^3 operations per product of float32 activations and weights",
 }
 _CEILING_FORMULAS = {
-    "native, kernel": "additions and multiplications that the issued instructions do",
-    "library": "2 n^3 operations a product, complex64 8 n^3, also for integers",
+    "native, kernel": "additions and multiplications of the issued instructions",
+    "library": "2 n^3 operations per product, complex64 8 n^3, also for integers",
 }
 
 METRICS: dict[str, Metric] = {
@@ -66,16 +66,17 @@ METRICS: dict[str, Metric] = {
             "bandwidth",
             "memory bandwidth of an n x n copy (or a + b)",
             {
-                "copy": "2 n^2 x bytes of an element: a read, c written",
-                "add": "3 n^2 x bytes of an element: a and b read, c written",
-                "read, write": "n^2 x bytes of an element",
+                "copy": "2 n^2 x bytes per element: reads a, writes c",
+                "add": "3 n^2 x bytes per element: reads a and b, writes c",
+                "read, write": "n^2 x bytes per element",
                 "scale": "as copy",
                 "triad": "as add: a[i] + s b[i]",
-                "bus GB/s": "with the reads that ordinary stores cause: they bring what they write "
-                "into the cache first (write-allocate)",
-                "moved GB/s": "of a copy in the convention of bcopy: each byte counts once",
-                "hybrid": "CPU copy and GPU operation in one window; the aggregate is all bytes "
-                "over the wall time they share",
+                "bus GB/s": "includes write-allocate: an ordinary store first reads the cache line "
+                "that it overwrites",
+                "moved GB/s": "bytes copied per second (convention of bcopy): each byte counts "
+                "once",
+                "hybrid": "CPU copy and GPU operation at the same time: all bytes over the wall "
+                "time of the shared window",
             },
             ("op", "cpu_workers", "data"),
             "work_bytes",
@@ -102,10 +103,10 @@ METRICS: dict[str, Metric] = {
             "conv",
             "throughput of a chain of 2-D convolutions with n x n images",
             {
-                "all types": "2 B n^2 C C K^2 operations a layer, products with padding included "
-                "(as published tables count)",
-                "exact": "the same without products with padding: n K becomes the taps that meet "
-                "the image, 3 n - 2 for K = 3",
+                "all dtypes": "2 B n^2 C C K^2 operations per layer, including products with "
+                "padding (as in published tables)",
+                "exact": "the same without products with padding: n K becomes the number of taps "
+                "inside the image, 3 n - 2 for K = 3",
             },
             ("batch", "channels", "layers", "kernel", "weights", "enqueue", "data"),
             "work_ops",

@@ -1,19 +1,19 @@
-"""Thread counts as an axis of cases, and the knee where a rate stops growing with them."""
+"""Thread counts of a sweep, and the knee from which more threads no longer help."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 THREADS = "cpu_workers"
-"""The parameter of a case that the sweep goes over."""
+"""The parameter of a case that a thread sweep varies."""
 KNEE_SHARE = 0.95
 """The knee is the fewest threads whose rate is at least this share of the best of the sweep."""
 
 
 def thread_counts(most: int, cores: int) -> tuple[int, ...]:
-    """1, 2, 4, ... up to `most`, with `most` itself and the number of cores where that is less.
+    """1, 2, 4, ... up to `most`, including `most` and, if less, the number of cores.
 
-    From there on threads share the execution ports of a core with another one.
+    With more threads than cores, two threads share the execution ports of a core.
     """
     powers = {2**i for i in range(most.bit_length())}
     return tuple(sorted({*powers, most, min(max(cores, 1), most)}))
@@ -26,9 +26,9 @@ def threads_text(count: int) -> str:
 
 @dataclass(frozen=True)
 class Knee:
-    """What a sweep says: `rate_share` is what the knee reaches of the best rate.
+    """Result of a thread sweep: `rate_share` is the rate at the knee over the best rate.
 
-    `doubt` says why another run may find another knee; empty where nothing speaks for that.
+    `doubt` says why another sweep may find another knee; empty without such a reason.
     """
 
     knee_threads: int
@@ -39,15 +39,17 @@ class Knee:
 
     @property
     def sentence(self) -> str:
-        """The knee in words."""
+        """The knee in one sentence."""
         what = threads_text(self.knee_threads)
         if self.knee_threads == self.best_threads == 1:
-            text = f"knee: {what}, the best of the sweep"
+            text = f"knee: {what}, the best rate of the sweep"
         elif self.knee_threads == self.best_threads:
-            text = f"knee: {what}, the best of the sweep: fewer don't reach {KNEE_SHARE:.0%} of it"
+            text = (
+                f"knee: {what}, the best rate: fewer threads reach less than {KNEE_SHARE:.0%} of it"
+            )
         else:
             text = (
                 f"knee: {what}, the fewest that reach {KNEE_SHARE:.0%} of the best rate "
-                f"({self.rate_share:.0%} of that of {self.best_threads} threads)"
+                f"({self.rate_share:.0%} of the rate of {self.best_threads} threads)"
             )
-        return f"{text}; not certain: {self.doubt}" if self.doubt else text
+        return f"{text}; uncertain: {self.doubt}" if self.doubt else text

@@ -1,4 +1,4 @@
-"""Engine `kernel`: what a GPU can do, by kernels that use one of its units each."""
+"""Engine `kernel`: GPU ceilings, by kernels that keep one unit of the chip busy."""
 
 from __future__ import annotations
 
@@ -19,17 +19,11 @@ DTYPES = ("float32", "tfloat32", "float16", "bfloat16", "int8", "float8_e4m3")
 """What the units of a GPU multiply."""
 
 
-# NumPy and the kernels are imported once they are needed: the table serves --help and info too.
-def _bandwidth(request: Request) -> Workload:
-    from nnbt.engines.kernel.steps import bandwidth
+# NumPy and the kernels are imported with the first case: --help and info do not need them.
+def _build(request: Request) -> Workload:
+    from nnbt.engines.kernel.steps import bandwidth, flops
 
-    return bandwidth(request)
-
-
-def _flops(request: Request) -> Workload:
-    from nnbt.engines.kernel.steps import flops
-
-    return flops(request)
+    return bandwidth(request) if request.case.metric == "bandwidth" else flops(request)
 
 
 def _default_sizes(case: Case) -> tuple[int, ...]:
@@ -38,16 +32,10 @@ def _default_sizes(case: Case) -> tuple[int, ...]:
     return default_sizes(case)
 
 
-def _bandwidth_cases(case: Case, options: Options) -> list[Case]:
-    from nnbt.engines.kernel.steps import bandwidth_cases
+def _cases(case: Case, options: Options) -> list[Case]:
+    from nnbt.engines.kernel.steps import cases
 
-    return bandwidth_cases(case, options)
-
-
-def _flops_cases(case: Case, options: Options) -> list[Case]:
-    from nnbt.engines.kernel.steps import flops_cases
-
-    return flops_cases(case, options)
+    return cases(case, options)
 
 
 ENGINE = Engine(
@@ -57,25 +45,25 @@ ENGINE = Engine(
         Cell(
             "bandwidth",
             ("gpu",),
-            _bandwidth,
-            frozenset({"inexact", "exact"}),
+            _build,
+            ("inexact", "exact"),
             ops=OPS,
             params=("op",),
             default_sizes=_default_sizes,
-            expand=_bandwidth_cases,
-            explain="memory bandwidth of loops that do nothing else (STREAM)",
+            expand=_cases,
+            explain="memory bandwidth ceiling: loops that only read and write (STREAM)",
             ceiling=True,
         ),
         Cell(
             "flops",
             ("gpu",),
-            _flops,
+            _build,
             dtypes=DTYPES,
             params=(),
             sizes=no_sizes,
             sized=False,
-            expand=_flops_cases,
-            explain="most operations that one instruction, on registers alone, does",
+            expand=_cases,
+            explain="compute ceiling: one instruction on registers only",
             ceiling=True,
         ),
     ),

@@ -91,7 +91,7 @@ OPS_PER_CLOCK: dict[tuple[int, int], dict[str, int]] = {
 
 
 def ops_per_clock(dtype: str, capability: tuple[int, int]) -> int | None:
-    """Operations of the whole GPU per clock cycle; None where unknown."""
+    """Operations of the whole GPU per clock cycle; None where they are not known."""
     per_clock = OPS_PER_CLOCK.get(capability, {}).get(dtype)
     return per_clock * multiprocessors() if per_clock else None
 

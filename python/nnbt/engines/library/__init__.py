@@ -17,17 +17,11 @@ CUBLASLT_DTYPES = ("float32", "tfloat32", "float16", "bfloat16", "int8", "float8
 _EXPLAIN = "n x n matrix product by the vendor's own library"
 
 
-# NumPy is imported once a case is built: the table serves --help and info too.
-def _blas(request: Request) -> Workload:
-    from nnbt.engines.library.steps import blas
+def _build(request: Request) -> Workload:
+    """Imports NumPy with the first case: --help and info do not need it."""
+    from nnbt.engines.library.steps import blas, cublaslt
 
-    return blas(request)
-
-
-def _cublaslt(request: Request) -> Workload:
-    from nnbt.engines.library.steps import cublaslt
-
-    return cublaslt(request)
+    return blas(request) if request.case.device == "cpu" else cublaslt(request)
 
 
 def _load(load: Load) -> Runtime:
@@ -45,7 +39,7 @@ ENGINE = Engine(
         Cell(
             "flops",
             ("cpu",),
-            _blas,
+            _build,
             dtypes=BLAS_DTYPES,
             params=("cpu_workers",),
             sizes=product_sizes,
@@ -54,7 +48,7 @@ ENGINE = Engine(
         Cell(
             "flops",
             ("gpu",),
-            _cublaslt,
+            _build,
             dtypes=CUBLASLT_DTYPES,
             params=(),
             sizes=product_sizes,

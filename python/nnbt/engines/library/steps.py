@@ -6,21 +6,17 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from nnbt._native import Unsupported
 from nnbt.engines.library import products as vendor
 from nnbt.spec.details import Details
 from nnbt.spec.dtypes import dtype
+from nnbt.spec.errors import Refusal
 from nnbt.spec.workload import After, Step, Workload, self_checked
 
 if TYPE_CHECKING:
     from nnbt.spec.cell import Request
 
-NO_MPS = (
-    "The library of Apple GPUs (MPSMatrixMultiplication) is not measured yet: type --engine kernel "
-    "for simdgroup_matrix, or --engine mlx for MLX's own kernels."
-)
 SLOPE_PRODUCTS = 64
-"""Most products in a row: they share operands and output, which no library looks at twice."""
+"""Most products in one step of a slope: no library notices that they share inputs and output."""
 
 
 def _workload(request: Request, built: vendor.Product, step: Any, floor: Step) -> Workload:
@@ -41,7 +37,7 @@ def _workload(request: Request, built: vendor.Product, step: Any, floor: Step) -
 
 
 def blas(request: Request) -> Workload:
-    """NumPy's BLAS, with as many threads as --cpu-workers says where it lets itself be told."""
+    """NumPy's BLAS, with --cpu-workers threads where threadpoolctl can set them."""
     controller = importlib.import_module("threadpoolctl").ThreadpoolController()
     libraries = controller.select(user_api="blas")
     workers = int(request.case.params["cpu_workers"])
@@ -62,8 +58,11 @@ def blas(request: Request) -> Workload:
 
 
 def cublaslt(request: Request) -> Workload:
-    """cuBLASLt, its own algorithms tried and the fastest kept. Raises Unsupported on a Mac."""
+    """cuBLASLt, the fastest of the algorithms that it proposes. Raises Unsupported on a Mac."""
     if sys.platform == "darwin":
-        raise Unsupported(NO_MPS)
+        raise Refusal(
+            "The library of Apple GPUs (MPSMatrixMultiplication) is not measured yet",
+            "use --engine kernel for simdgroup_matrix, or --engine mlx for MLX's own kernels",
+        )
     built = vendor.cublaslt_matmul(request.case.dtype, request.case.n)
     return _workload(request, built, built.step, built.step(0))

@@ -7,60 +7,45 @@ from typing import TYPE_CHECKING
 from nnbt.machine.mlx_runtime import load_mlx
 from nnbt.spec.cell import Cell, Engine
 from nnbt.spec.conv import MLX_DTYPES
+from nnbt.spec.dtypes import dtype
 from nnbt.spec.formulas import hybrid_sizes
 
 if TYPE_CHECKING:
     from nnbt.spec.cell import Request
-    from nnbt.spec.dtypes import Kind
+    from nnbt.spec.dtypes import FamilyName
     from nnbt.spec.workload import Workload
 
-_ALL: frozenset[Kind] = frozenset({"inexact", "exact", "quantized"})
-_DENSE: frozenset[Kind] = frozenset({"inexact", "exact"})
+_PRODUCTS: tuple[FamilyName, ...] = ("inexact", "quantized")
+_DENSE: tuple[FamilyName, ...] = ("inexact", "exact")
 _OPS = ("copy", "add")
 _ONE_DEVICE = ("cpu", "gpu")
 _PREDICTS = {"cpu": 2e9, "gpu": 2e13}
-"""Operations from which a small case is timed first: about a second of a slow device."""
+"""Operations from which a small case is timed first: about a second on a slow device."""
 
 
-# NumPy and the builders are imported once a case is built: the tables serve --help and info too.
-def _bandwidth(request: Request) -> Workload:
-    from nnbt.engines.mlx.bandwidth import bandwidth
+def _build(request: Request) -> Workload:
+    """Imports NumPy and the builders with the first case: --help and info do not need them."""
+    from nnbt.engines.mlx import bandwidth, conv, flops, hybrid, integers
 
-    return bandwidth(request)
-
-
-def _hybrid(request: Request) -> Workload:
-    from nnbt.engines.mlx.hybrid import bandwidth
-
-    return bandwidth(request)
-
-
-def _flops(request: Request) -> Workload:
-    from nnbt.engines.mlx.flops import flops
-
-    return flops(request)
-
-
-def _flops_graph(request: Request) -> Workload:
-    from nnbt.engines.mlx.flops import flops_graph
-
-    return flops_graph(request)
-
-
-def _conv(request: Request) -> Workload:
-    from nnbt.engines.mlx.conv import conv
-
-    return conv(request)
+    case = request.case
+    exact = dtype(case.dtype).exact
+    builders = {
+        "bandwidth": hybrid.bandwidth if case.device == "hybrid" else bandwidth.bandwidth,
+        "flops": integers.flops if exact else flops.flops,
+        "flops_graph": integers.flops_graph if exact else flops.flops_graph,
+        "conv": conv.conv,
+    }
+    return builders[case.metric](request)
 
 
 _BOTH = (
-    Cell("bandwidth", _ONE_DEVICE, _bandwidth, _DENSE, ops=_OPS),
-    Cell("flops", _ONE_DEVICE, _flops, _ALL, predicts_ops=_PREDICTS),
-    Cell("flops_graph", _ONE_DEVICE, _flops_graph, _ALL, predicts_ops=_PREDICTS),
+    Cell("bandwidth", _ONE_DEVICE, _build, _DENSE, ops=_OPS),
+    Cell("flops", _ONE_DEVICE, _build, (*_PRODUCTS, "exact"), predicts_ops=_PREDICTS),
+    Cell("flops_graph", _ONE_DEVICE, _build, (*_PRODUCTS, "exact"), predicts_ops=_PREDICTS),
 )
 _EAGER = (
-    Cell("bandwidth", ("hybrid",), _hybrid, _DENSE, ops=_OPS, sizes=hybrid_sizes),
-    Cell("conv", _ONE_DEVICE, _conv, dtypes=MLX_DTYPES, predicts_ops=_PREDICTS),
+    Cell("bandwidth", ("hybrid",), _build, _DENSE, ops=_OPS, sizes=hybrid_sizes),
+    Cell("conv", _ONE_DEVICE, _build, dtypes=MLX_DTYPES, predicts_ops=_PREDICTS),
 )
 ENGINES = (
     Engine("mlx", "MLX, one evaluation of a lazy graph", (*_BOTH, *_EAGER), load_mlx),

@@ -1,4 +1,4 @@
-"""Engine `native`: what the processor can do when nothing else is in the way."""
+"""Engine `native`: CPU ceilings, by own loops and chains of instructions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ENGINE = Engine(
             "bandwidth",
             ("cpu",),
             steps.bandwidth,
-            frozenset({"inexact", "exact"}),
+            ("inexact", "exact"),
             ops=OPS,
             params=("op", "cpu_workers"),
             default_sizes=steps.default_sizes,
             cache_sizes=steps.cache_sizes,
             expand=steps.bandwidth_cases,
             thread_sweep=steps.thread_cases,
-            explain="memory bandwidth of loops that do nothing else (STREAM)",
+            explain="memory bandwidth ceiling: loops that only read and write (STREAM)",
             ceiling=True,
         ),
         Cell(
@@ -37,7 +37,7 @@ ENGINE = Engine(
             sized=False,
             expand=steps.flops_cases,
             thread_sweep=steps.thread_cases,
-            explain="most operations that one instruction, on registers alone, does",
+            explain="compute ceiling: one instruction on registers only",
             ceiling=True,
         ),
     ),
