@@ -29,7 +29,7 @@ from nnbt.machine.facts import machine
 from nnbt.peaks.published import Ceiling
 from nnbt.pipeline import case as case_runner
 from nnbt.pipeline import session as runner
-from nnbt.spec.details import Details, Placement, SharedWindow, SideRates
+from nnbt.spec.details import Details, EvaluationWork, Placement, SharedWindow, SideRates
 from nnbt.spec.workload import After
 
 if TYPE_CHECKING:
@@ -616,9 +616,9 @@ def with_counters(patch: pytest.MonkeyPatch, **changes: float) -> None:
             }
         )
         before = after
-    work = counters.Work(9_000_000_000, (2**18, 2**22), "fp16")
+    work = EvaluationWork(9_000_000_000, (2**18, 2**22), "fp16")
     pmu = {"status": "ok", "architecture": "h16g", "cores": 16, "windows": windows}
-    with_details(patch, counters=counters.details_of({"status": "ok", "pmu": pmu}, work))
+    with_details(patch, counters=counters.decoded_counters({"status": "ok", "pmu": pmu}, work))
 
 
 @fault("COUNTERS_INCONSISTENT")

@@ -74,6 +74,7 @@ REFUSALS = [
     (["--dtype"], "nnbt --help"),
     (["ladder", "--frobnicate"], "nnbt ladder --help"),
     (["measure"], "No such command"),
+    (["bandwidth"], "use nnbt --metric bandwidth"),
     (["--csv", "a.csv", "conv"], "use nnbt conv --csv"),
     (["--sizes", "64", "ladder"], "use nnbt ladder --sizes"),
     (["--no-fail", "info"], "--no-fail has no effect before info"),

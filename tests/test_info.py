@@ -32,13 +32,13 @@ NAMES = {
 
 def test_the_overview_names_machine_libraries_and_devices() -> None:
     text = info.overview()
-    for word in ("processor", "memory", "mlx", "clock", *DEVICES):
+    for word in ("CPU", "memory", "mlx", "clock", *DEVICES):
         assert re.search(rf"^  {word}\b|^{word}\b", text, re.MULTILINE), word
 
 
 def test_a_device_that_is_missing_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     refusal = Refusal("No GPU at all", "use --device cpu")
-    gone = dataclasses.replace(DEVICES["gpu"], missing=lambda: refusal)  # type: ignore[arg-type]
+    gone = dataclasses.replace(DEVICES["gpu"], missing=lambda: refusal)
     monkeypatch.setitem(DEVICES, "gpu", gone)
     text = info.overview()
     assert "No GPU at all." in text

@@ -68,7 +68,7 @@ def test_counters_that_close_change_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     with_counters(monkeypatch)
     row = judged(measure=FakeMeasure())
     assert row.details.counters is not None
-    assert row.details.counters["status"] == "ok"
+    assert row.details.counters.status == "ok"
     assert (row.verdict, row.reasons) == ("VALID", ())
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nnbt import _native
 from nnbt.machine import mlx as _mlx
-from nnbt.machine.devices import DEVICES, Device, gpu_remedy
+from nnbt.machine.devices import DEVICES, Device
 from nnbt.machine.facts import machine
 from nnbt.spec.errors import Refusal, Unsupported
 
@@ -35,12 +35,12 @@ _PROOF = (
     ("Linux", "tests and measurements with and without an NVIDIA GPU (H200, CUDA 13)"),
     (
         "Apple",
-        "compiles and links for macOS and iOS, agrees with Apple's declarations, and runs on "
-        "doubles of its frameworks, all on Linux; nothing has run on Apple hardware yet "
+        "compiles and links for macOS and iOS, agrees with Apple's declarations, and runs against "
+        "mock frameworks, all on Linux; nothing has run on Apple hardware yet "
         "(docs/first-mac-run.md)",
     ),
 )
-"""What has been shown to work, and where."""
+"""What has been tested, and where."""
 
 
 def _gib(size: int | None) -> str:
@@ -56,7 +56,7 @@ def overview() -> str:
     clock = _native.calibrate_clock()
     cpus = f"{here.usable_cpus} of {here.logical_cpus} CPUs usable"
     hardware = [
-        ("processor", f"{here.cpu or 'unknown'}, {cpus}"),
+        ("CPU", f"{here.cpu or 'unknown'}, {cpus}"),
         ("memory", f"{_gib(here.available_memory_bytes)} free of {_gib(here.total_memory_bytes)}"),
         *(("gpu", str(gpu.name)) for gpu in here.gpus),
         ("system", f"{here.system}, kernel {here.kernel}, Python {here.python}"),
@@ -94,9 +94,10 @@ def _state(device: Device) -> str:
     missing = device.missing()
     if missing is None:
         return f"ready: {device.explain}"
-    problem = missing.problem if isinstance(missing, Refusal) else missing.rstrip(".")
-    remedy = gpu_remedy() if device.name != "ane" else None
-    return f"{problem}. {f'To change that: {remedy}' if remedy else 'Nothing to install.'}"
+    if device.needs:
+        return f"needs device {device.needs}"
+    remedy = device.remedy()
+    return f"{missing.problem}. {f'To change that: {remedy}' if remedy else 'Nothing to install.'}"
 
 
 def _formulas() -> str:
@@ -106,7 +107,7 @@ def _formulas() -> str:
     for metric in METRICS.values():
         rows = [(kind, text) for kind, text in metric.formulas.items()]
         parts.append(f"{metric.name}: {metric.explain}\n{_lines(rows)}")
-    units = "GB = 1e9 bytes, MiB = 2^20 bytes; rates are work over the median run time."
+    units = "GB = 1e9 bytes, MiB = 2^20 bytes; rate = work / median run time."
     return "\n".join([*parts, units])
 
 
@@ -131,7 +132,7 @@ def _columns() -> str:
     return (
         "In CSV:\n"
         + _lines((column.key, column.explain) for column in CSV_COLUMNS)
-        + "\nOn a terminal, where a row has a value for it:\n"
+        + "\nOn a terminal, if any row has a value:\n"
         + _lines((column.header, column.explain) for column in shown.values())
     )
 

@@ -97,7 +97,7 @@ def ladder(ctx: click.Context, /, **values: Any) -> None:
     """
     asked = given(values)
     options = make_options(asked, "ladder")
-    from nnbt.cli.run import climb_and_print
+    from nnbt.cli.ladder import climb_and_print
 
     _end(ctx, climb_and_print(options, asked), asked)
 

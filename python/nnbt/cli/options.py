@@ -8,28 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nnbt.spec.errors import Refusal
-from nnbt.spec.options import OPTIONS, Option, options_of
+from nnbt.spec.options import OPTIONS, options_of, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
+
+    from nnbt.spec.options import Option
 
 _METAVARS = {"int": "N", "seconds": "S", "name": "NAME", "path": "PATH"}
 _ALIASES = {alias.flag: (row, alias) for row in OPTIONS.values() for alias in row.aliases}
 _SPREAD = [row.flags[0] for row in OPTIONS.values() if row.repeatable and row.kind == "int"]
 _NUMBER = re.compile(r"-?\d")
-
-
-class Value(click.ParamType[Any]):
-    """A value of a row, of the row's type."""
-
-    def __init__(self, row: Option) -> None:
-        self.name = row.kind
-        self._row = row
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value. Raises Refusal."""
-        del param, ctx
-        return self._row.parse(value)
 
 
 class RowOption(click.Option):
@@ -40,7 +29,7 @@ class RowOption(click.Option):
         default = f"  [default: {row.shown_default}]" if row.shown_default else ""
         super().__init__(
             ["/".join(row.flags), row.name],
-            type=None if flag else Value(row),
+            type=None if flag else row.parse,
             is_flag=flag,
             multiple=row.repeatable,
             default=None,
@@ -89,6 +78,16 @@ class Commands(click.Group, Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Hands click the options of this and of every subcommand as it reads them."""
         return super().parse_args(ctx, plain(args, self.commands))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The subcommand. Raises Refusal for the name of a metric."""
+        from nnbt.spec.metric import METRICS
+
+        if args[0] in METRICS and args[0] not in self.commands:
+            raise Refusal(f"{args[0]} is a metric", f"use nnbt {spelled('metric', args[0])}")
+        return super().resolve_command(ctx, args)
 
 
 def plain(args: Sequence[str], commands: Container[str]) -> list[str]:

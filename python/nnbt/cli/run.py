@@ -9,24 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnbt.ladder.files import ladder_csv
-from nnbt.ladder.run import measure_ladder
 from nnbt.machine.files import check_writable, is_stream, own_stream, write_atomically
-from nnbt.pipeline.session import execute, now
+from nnbt.pipeline.session import execute
 from nnbt.results.columns import csv_text
 from nnbt.results.files import json_text
-from nnbt.results.result import Run
 from nnbt.spec.errors import Refusal, Unsupported
 from nnbt.spec.options import spelled
-from nnbt.terminal.ladder_picture import ladder_text
 from nnbt.terminal.progress import Console
-from nnbt.terminal.stream import can_draw, in_ascii, terminal_width, wrapped
-from nnbt.terminal.tables import header_lines
 
 if TYPE_CHECKING:
+    from nnbt.results.result import Run
     from collections.abc import Callable, Mapping
 
-    from nnbt.ladder.rungs import Ladder
     from nnbt.results.result import Result
     from nnbt.spec.options import Options
 
@@ -71,11 +65,10 @@ class Files:
                 self._problems[path] = f"{path} could not be written ({error.strerror})"
 
     def tell_untouched(self) -> None:
-        """Says which files still hold an earlier run."""
+        """Names the files that still hold an earlier run."""
         old = [str(path) for path, _ in self._writers if path.is_file()]
         if old:
-            which = " and ".join(old)
-            click.echo(f"nnbt: no case was finished; {which}: still from an earlier run", err=True)
+            click.echo(f"nnbt: no case was finished; unchanged: {' and '.join(old)}", err=True)
 
     def problem(self) -> str:
         """What the latest attempts could not write, as a sentence; empty if all went well."""
@@ -119,52 +112,5 @@ def measure_and_print(options: Options, given: Mapping[str, Any]) -> Run:
         raise
     finally:
         console.close()
-    files.complain()
-    return run
-
-
-class Climbing(Console):
-    """Shows progress only: the ladder is printed at the end. `so_far` has all cases."""
-
-    def __init__(self, options: Options) -> None:
-        super().__init__(options.max_seconds, options.runs)
-        self.so_far = Run({}, sys.argv[1:], now())
-
-    def finished(self, result: Result, run: Run) -> None:
-        """Keeps the case."""
-        self._progress.clear()
-        self.so_far.machine = run.machine
-        self.so_far.results.append(result)
-
-
-def climb_and_print(options: Options, given: Mapping[str, Any]) -> Run:
-    """All results behind a ladder; Ctrl-C prints those that are finished."""
-    found: list[Ladder] = []
-    files = Files(
-        given,
-        {
-            "csv": lambda _: ladder_csv(found[0]) if found else None,
-            "json": lambda run: json_text(run, found[0].as_dict() if found else None),
-        },
-    )
-    console = Climbing(options)
-    try:
-        ladder, run = measure_ladder(
-            options, library=given.get("library"), listener=console, argv=sys.argv[1:]
-        )
-    except KeyboardInterrupt:
-        console.run = console.so_far
-        console.close()
-        if console.so_far.results:
-            files.write(console.so_far, last=True)
-        raise
-    found.append(ladder)
-    files.write(run)
-    width = terminal_width(sys.stdout)
-    lines = [part for line in header_lines(run) for part in wrapped(line, width)]
-    click.echo("\n".join(lines) + "\n")
-    draws = can_draw(sys.stdout)
-    text = ladder_text(ladder, width, ascii_only=not draws)
-    click.echo(text if draws else in_ascii(text), nl=False)
     files.complain()
     return run

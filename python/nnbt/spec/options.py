@@ -24,8 +24,8 @@ DATA = {
     "uniform": "uniform in (-1, 1); integers uniform over their whole range",
     "zeros": "all zero: less power, higher clocks, and zero-skipping hardware looks faster",
     "ones": "all one",
-    "sparse50": "normal with every second element, at random, zero",
-    "nan": "all NaN: what an overflowed chain computes on",
+    "sparse50": "normal, with a random half of the elements zero",
+    "nan": "all NaN, as after an overflow",
 }
 RANDOM_DATA = ("normal", "uniform")
 TF32_MODES = ("default", "on", "off")
@@ -34,36 +34,12 @@ Kind = Literal["int", "seconds", "name", "path", "flag"]
 Group = Literal["What to measure", "Convolutions", "How long", "Output"]
 
 
-def _number(value: Any) -> float:
-    if isinstance(value, bool | str):
-        raise TypeError
-    return float(value)
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool):
-        raise TypeError
-    return operator.index(value)
-
-
-def _name(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _flag(value: Any) -> bool:
-    if value not in (True, False):
-        raise TypeError
-    return bool(value)
-
-
 _KINDS: dict[Kind, tuple[str, Callable[[Any], Any], Callable[[str], Any]]] = {
-    "int": ("a whole number", _whole, int),
-    "seconds": ("a number", _number, float),
-    "name": ("a name", _name, str),
-    "path": ("a path", lambda value: _name(os.fspath(value)), str),
-    "flag": ("True or False", _flag, bool),
+    "int": ("a whole number", operator.index, int),
+    "seconds": ("a number", lambda value: float(+value), float),
+    "name": ("a name", str.__str__, str),
+    "path": ("a path", lambda value: str.__str__(os.fspath(value)), str),
+    "flag": ("True or False", lambda value: bool((False, True).index(value)), bool),
 }
 """What each kind is called, and its conversion from a Python value and from text."""
 
@@ -154,11 +130,10 @@ class Option:
         return tuple(self._converted(item, convert) for item in items)
 
     def _converted(self, value: Any, convert: Callable[[Any], Any]) -> Any:
-        try:
-            return convert(value)
-        except (TypeError, ValueError):
-            what = _KINDS[self.kind][0]
-            raise self._refusal(f"{value!r} is not {what}") from None
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            if self.kind == "flag" or not isinstance(value, bool):
+                return convert(value)
+        raise self._refusal(f"{value!r} is not {_KINDS[self.kind][0]}")
 
     def _refusal(self, problem: str) -> Refusal:
         example = self.default if self.example is None else self.example
@@ -192,11 +167,17 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _row(kind: Kind, default: Any, text: str, **more: Any) -> Any:
-    """A field of Options with its row, whose name is that of the field if none is given."""
+    """A field of Options with its row, whose name is that of the field if none is given.
+
+    `conv` and `ladder` are what differs in these commands.
+    """
+    more["differs"] = {name: more.pop(name) for name in ("conv", "ladder") if name in more}
     row = Option(more.pop("name", ""), kind, default, text, **more)
     return field(default=default, metadata={"row": row})
 
 
+# A table: a row is a few lines, not a line per attribute.
+# fmt: off
 @dataclass(frozen=True)
 class Options:
     """What a run is asked to do; the row of each field says what it means.
@@ -206,197 +187,85 @@ class Options:
     """
 
     metrics: tuple[str, ...] = _row(
-        "name",
-        ("bandwidth",),
-        "`bandwidth`, `flops`, `flops_graph` or `conv`.",
-        name="metric",
-        several=True,
-        commands=("run", "ladder"),
-        differs={
-            "ladder": {"several": False, "default": "flops", "help": "`flops` or `bandwidth`."}
-        },
-    )
+        "name", ("bandwidth",), "`bandwidth`, `flops`, `flops_graph` or `conv`.",
+        name="metric", several=True, commands=("run", "ladder"),
+        ladder={"several": False, "default": "flops", "help": "`flops` or `bandwidth`."})
     device: str = _row(
-        "name",
-        "auto",
-        "`auto`, `cpu`, `gpu`, `ane` (`conv` only) or `hybrid` (`bandwidth` only: CPU and GPU at "
-        "the same time).",
-        differs={
-            "conv": {
-                "help": "`cpu`, `gpu`, `ane`, `all`, or `auto`: every device of `mpsgraph`, the "
-                "best one of `mlx`."
-            },
-            "ladder": {"help": "`auto`, `cpu` or `gpu`."},
-        },
-    )
+        "name", "auto", "`auto`, `cpu`, `gpu`, `ane` (`conv` only) or `hybrid` (`bandwidth` only: "
+        "CPU and GPU at the same time).",
+        conv={"help": "`cpu`, `gpu`, `ane`, `all`, or `auto`: every device of `mpsgraph`, the best "
+                      "one of `mlx`."},
+        ladder={"help": "`auto`, `cpu` or `gpu`."})
     engines: tuple[str, ...] = _row(
-        "name",
-        ("mlx",),
-        "`mlx`, `mlx-compiled`, `native` (CPU), `kernel` (GPU), `library` or `mpsgraph` (Apple).",
-        name="engine",
-        several=True,
-        commands=("run", "conv"),
-        differs={
-            "conv": {
-                "default": ("auto",),
-                "help": "`mlx`, `mpsgraph`, or `auto`: `mpsgraph` where it is available.",
-            }
-        },
-    )
+        "name", ("mlx",), "`mlx`, `mlx-compiled`, `native` (CPU), `kernel` (GPU), `library` or "
+        "`mpsgraph` (Apple).",
+        name="engine", several=True, commands=("run", "conv"),
+        conv={"default": ("auto",),
+              "help": "`mlx`, `mpsgraph`, or `auto`: `mpsgraph` where it is available."})
     sizes: tuple[int, ...] | None = _row(
-        "int",
-        None,
-        "Sizes of the n x n matrices or images, separated by spaces.",
-        several=True,
-        high=10**7,
-        metavar="N ...",
-        example=(1024, 2048),
-        default_text="1024 2048 4096",
-        aliases=(Alias("--size"),),
-        differs={
-            "conv": {"help": "Heights and widths of the images.", "default_text": "256"},
-            "ladder": {
-                "help": "Sizes of products and copies, of which the best counts.",
-                "default_text": "one by device",
-            },
-        },
-    )
+        "int", None, "Sizes of the n x n matrices or images, separated by spaces.",
+        several=True, high=10**7, metavar="N ...", example=(1024, 2048),
+        default_text="1024 2048 4096", aliases=(Alias("--size"),),
+        conv={"help": "Heights and widths of the images.", "default_text": "256"},
+        ladder={"help": "Sizes of products and copies, of which the best counts.",
+                "default_text": "one by device"})
     ladder_sizes: bool = _row(
-        "flag",
-        False,
-        "Use sizes from the first cache to 4 times the last (`bandwidth` by engine `native`).",
-        commands=("run",),
-    )
+        "flag", False, "Use sizes from the first cache to 4 times the last (`bandwidth` by engine "
+        "`native`).", commands=("run",))
     dtypes: tuple[str, ...] = _row(
-        "name",
-        ("float32",),
-        "A type of MLX, such as `float32`, `bfloat16`, `int8` or `complex64`, or a quantised one: "
-        "`q2` `q3` `q4` `q5` `q6` `q8` `mxfp4` `mxfp8` `nvfp4`.",
-        name="dtype",
-        several=True,
-        aliases=(Alias("--variant"),),
-        differs={
-            "conv": {
-                "default": None,
-                "help": "`float16`, `bfloat16` or `float32` with `mlx`; `float16`, `int8`, `qdq` "
-                "or `w8a8` with `mpsgraph`; `all` is every type of the engine.",
-                "default_text": "`float16` with `mlx`, `all` with `mpsgraph`",
-            },
-            "ladder": {
-                "several": False,
-                "default": "float32",
-                "help": "Element type; `int8` and `float8_e4m3` end in MLX's `q8` and `mxfp8`.",
-            },
-        },
-    )
+        "name", ("float32",), "A type of MLX, such as `float32`, `bfloat16`, `int8` or "
+        "`complex64`, or a quantised one: `q2` `q3` `q4` `q5` `q6` `q8` `mxfp4` `mxfp8` `nvfp4`.",
+        name="dtype", several=True, aliases=(Alias("--variant"),),
+        conv={"default": None, "default_text": "`float16` with `mlx`, `all` with `mpsgraph`",
+              "help": "`float16`, `bfloat16` or `float32` with `mlx`; `float16`, `int8`, `qdq` or "
+                      "`w8a8` with `mpsgraph`; `all` is every type of the engine."},
+        ladder={"several": False, "default": "float32",
+                "help": "Element type; `int8` and `float8_e4m3` end in MLX's `q8` and `mxfp8`."})
     op: str | None = _row(
-        "name",
-        None,
-        "Operation of `bandwidth`: `copy` or `add`; `native` and `kernel` have more.",
-        commands=("run",),
-        example="copy",
-        default_text="`copy`, on CUDA `add`; all operations of `native` and `kernel`",
-    )
+        "name", None, "Operation of `bandwidth`: `copy` or `add`; `native` and `kernel` have more.",
+        commands=("run",), example="copy",
+        default_text="`copy`, on CUDA `add`; all operations of `native` and `kernel`")
     data: tuple[str, ...] = _row(
-        "name",
-        ("normal",),
-        "What the inputs contain: {choices}.",
-        several=True,
-        commands=("run", "conv"),
-        choices=tuple(DATA),
-        aliases=(Alias("--fill"),),
-        differs={"conv": {"choices": ("normal", "zeros")}},
-    )
+        "name", ("normal",), "What the inputs contain: {choices}.",
+        several=True, commands=("run", "conv"), choices=tuple(DATA), aliases=(Alias("--fill"),),
+        conv={"choices": ("normal", "zeros")})
     tf32: str = _row(
-        "name",
-        "default",
-        "TF32 for float32 products on GPUs: {choices} (`default`: MLX's choice).",
-        choices=TF32_MODES,
-        metavar="MODE",
-    )
+        "name", "default", "TF32 for float32 products on GPUs: {choices} (`default`: MLX's "
+        "choice).", choices=TF32_MODES, metavar="MODE")
     graph_steps: int = _row(
-        "int",
-        4,
-        "Products in one evaluation of `flops_graph`.",
-        commands=("run",),
-        high=100_000,
-    )
+        "int", 4, "Products in one evaluation of `flops_graph`.", commands=("run",), high=100_000)
     warmup: int = _row(
-        "int", 2, "Minimum number of warm-up runs.", group="How long", low=0, high=10**6
-    )
+        "int", 2, "Minimum number of warm-up runs.", group="How long", low=0, high=10**6)
     runs: int | None = _row(
-        "int",
-        None,
-        "Exactly N timed runs.",
-        group="How long",
-        high=10**7,
-        example=8,
+        "int", None, "Exactly N timed runs.", group="How long", high=10**7, example=8,
         default_text="until the median is known to 1 %, at least 5",
-        aliases=(Alias("--iterations"),),
-    )
+        aliases=(Alias("--iterations"),))
     max_seconds: float = _row(
-        "seconds",
-        3.0,
-        "Longest time per case; ignored with `--runs`.",
-        group="How long",
-        low=0,
-        high=86400,
-        differs={
-            "ladder": {
-                "default": 1.0,
-                "help": "Longest time per case; a rung is the best of up to a dozen cases.",
-            }
-        },
-    )
+        "seconds", 3.0, "Longest time per case; ignored with `--runs`.",
+        group="How long", low=0, high=86400,
+        ladder={"default": 1.0,
+                "help": "Longest time per case; a rung is the best of up to a dozen cases."})
     cpu_workers: int = _row(
-        "int",
-        0,
-        "CPUs to use (0: all).",
-        commands=("run", "ladder"),
-        low=0,
-        high=1024,
-        aliases=(Alias("--cpu-streams", deprecated=True),),
-    )
+        "int", 0, "CPUs to use (0: all).", commands=("run", "ladder"), low=0, high=1024,
+        aliases=(Alias("--cpu-streams", deprecated=True),))
     thread_sweep: bool = _row(
-        "flag",
-        False,
-        "Measure 1, 2, 4, ... threads up to `--cpu-workers` and mark the knee (engine `native`).",
-        commands=("run",),
-    )
+        "flag", False, "Measure 1, 2, 4, ... threads up to `--cpu-workers` and mark the knee "
+        "(engine `native`).", commands=("run",))
     checks: bool = _row(
-        "flag",
-        True,
-        "Only time: no comparison with a reference, no slope.",
-        group="How long",
-        commands=("run", "conv"),
-    )
-    gpu: bool = _row("flag", True, "Leave out the GPU, also as a comparison.", commands=("conv",))
+        "flag", True, "Only time: no comparison with a reference, no slope.",
+        group="How long", commands=("run", "conv"))
+    gpu: bool = _row(
+        "flag", True, "Leave out the GPU, also as a comparison.", commands=("conv",))
     counters: bool = _row(
-        "flag",
-        True,
-        "Read the Neural Engine's hardware counters, or do not.",
-        group="Output",
-        commands=("conv",),
-        flag="--pmu/--no-pmu",
-        default_text="on for rows of the Neural Engine",
-    )
+        "flag", True, "Read the Neural Engine's hardware counters, or do not.",
+        group="Output", commands=("conv",), flag="--pmu/--no-pmu",
+        default_text="on for rows of the Neural Engine")
     save_package: str | None = _row(
-        "path",
-        None,
-        "Save each compiled chain in DIR as .mpsgraphpackage (`mpsgraph`).",
-        group="Output",
-        commands=("conv",),
-        metavar="DIR",
-        example="packages",
-    )
+        "path", None, "Save each compiled chain in DIR as .mpsgraphpackage (`mpsgraph`).",
+        group="Output", commands=("conv",), metavar="DIR", example="packages")
     load_package: str | None = _row(
-        "path",
-        None,
-        "Run a saved .mpsgraphpackage; the other options must be those it was saved with.",
-        commands=("conv",),
-        metavar="DIR",
-        example="packages/NAME.mpsgraphpackage",
-    )
+        "path", None, "Run a saved .mpsgraphpackage; the other options must be those it was saved "
+        "with.", commands=("conv",), metavar="DIR", example="packages/NAME.mpsgraphpackage")
     params: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
     lenient: bool = False
 
@@ -406,74 +275,33 @@ class Options:
         return () if self.gpu else ("gpu",)
 
 
-def _param(name: str, kind: Kind, default: Any, text: str, **more: Any) -> Option:
-    return Option(
-        name,
-        kind,
-        default,
-        text,
-        ("conv",),
-        "Convolutions",
-        several=True,
-        metrics=("conv",),
-        **more,
-    )
-
-
+_CHAIN: dict[str, Any] = {
+    "commands": ("conv",), "metrics": ("conv",), "group": "Convolutions", "several": True,
+}
 _PARAMS = (
-    _param("batch", "int", 1, "Images (B)."),
-    _param("channels", "int", 128, "Input and output channels of each layer (C)."),
-    _param("layers", "int", 20, "Chained convolutions (L).", high=10_000),
-    _param("kernel", "int", 3, "Height and width of the kernel (K).", high=127),
-    _param(
-        "weights",
-        "name",
-        "own",
-        "Weights for each layer (`own`), or one constant for all layers (`shared`).",
-        choices=("own", "shared"),
-        aliases=(Alias("--own-weights", "own"), Alias("--shared-weights", "shared")),
-    ),
-    _param(
-        "enqueue", "int", 1, "Submissions in flight at once: hides the cost of dispatch.", high=1000
-    ),
+    Option("batch", "int", 1, "Images (B).", **_CHAIN),
+    Option("channels", "int", 128, "Input and output channels of each layer (C).", **_CHAIN),
+    Option("layers", "int", 20, "Chained convolutions (L).", high=10_000, **_CHAIN),
+    Option("kernel", "int", 3, "Height and width of the kernel (K).", high=127, **_CHAIN),
+    Option("weights", "name", "own", "Weights for each layer (`own`), or one constant for all "
+           "layers (`shared`).", choices=("own", "shared"),
+           aliases=(Alias("--own-weights", "own"), Alias("--shared-weights", "shared")), **_CHAIN),
+    Option("enqueue", "int", 1, "Submissions in flight at once: hides the cost of dispatch.",
+           high=1000, **_CHAIN),
 )
 _COMMAND_ONLY = (
-    Option(
-        "control",
-        "flag",
-        False,
-        "Add a row with 1 x 1 kernels, for which there is no Winograd algorithm.",
-        ("conv",),
-        "Convolutions",
-    ),
-    Option(
-        "library",
-        "path",
-        None,
-        "A BLAS to preload into a separate process, to see what it does for MLX.",
-        ("ladder",),
-        flag="--try",
-        example="libopenblas.so.0",
-    ),
-    Option(
-        "verbose_pmu",
-        "flag",
-        False,
-        "Print every register of the counters below the tables.",
-        ("conv",),
-        "Output",
-    ),
+    Option("control", "flag", False, "Add a row with 1 x 1 kernels, for which there is no Winograd "
+           "algorithm.", ("conv",), "Convolutions"),
+    Option("library", "path", None, "A BLAS to preload into a separate process, to see what it "
+           "does for MLX.", ("ladder",), flag="--try", example="libopenblas.so.0"),
+    Option("verbose_pmu", "flag", False, "Print every register of the counters below the tables.",
+           ("conv",), "Output"),
     Option("csv", "path", None, "Write all rows as CSV.", group="Output", example="results.csv"),
-    Option(
-        "json",
-        "path",
-        None,
-        "Write everything, every sample included, as JSON.",
-        group="Output",
-        example="results.json",
-    ),
+    Option("json", "path", None, "Write everything, every sample included, as JSON.",
+           group="Output", example="results.json"),
     Option("fail", "flag", True, "Exit with 0 even if a row is INVALID or ERROR.", group="Output"),
 )
+# fmt: on
 
 
 def _of_fields() -> Iterator[Option]:

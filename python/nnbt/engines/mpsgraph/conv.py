@@ -20,6 +20,7 @@ from nnbt.engines.mpsgraph.helper_step import HelperStep
 from nnbt.engines.mpsgraph.power import power_of
 from nnbt.spec.conv import GPU_DTYPES, VARIANTS, Chain
 from nnbt.spec.details import Details, Placement
+from nnbt.spec.options import spelled
 from nnbt.spec.workload import After, Answer, DataShare, Workload
 
 if TYPE_CHECKING:
@@ -32,17 +33,17 @@ _VARIANT_OF = {token: name for name, token in VARIANTS.items()}
 _SPEC_FILE = "nnbt_conv.json"
 """In a saved package: the numbers of its chain."""
 _OPTIONS = {
-    "variant": "--dtype",
-    "device": "--device",
-    "batch": "--batch",
-    "size": "--sizes",
-    "channels": "--channels",
-    "layers": "--layers",
-    "kernel": "--kernel",
-    "fill": "--data",
-    "shared_weights": "",
+    "variant": "dtype",
+    "device": "device",
+    "batch": "batch",
+    "size": "sizes",
+    "channels": "channels",
+    "layers": "layers",
+    "kernel": "kernel",
+    "fill": "data",
+    "shared_weights": "weights",
 }
-"""Option that sets a number of a saved chain; weights have a switch for each value."""
+"""The option that sets each number of a saved chain."""
 _MOST_LAYERS = 64
 _PLACEMENT_RUNS = 5
 _CHECKED = ("ok", "compared", "relative_error", "zero_fraction", "non_finite", "detail")
@@ -105,8 +106,8 @@ def _other_chain(case: Case, package: str) -> str | None:
 def _option(name: str, value: Any) -> str:
     """The option that gives a chain this number."""
     if name == "shared_weights":
-        return "--shared-weights" if value else "--own-weights"
-    return f"{_OPTIONS[name]} {VARIANTS.get(value, value)}"
+        value = "shared" if value else "own"
+    return spelled(_OPTIONS[name], VARIANTS.get(value, value))
 
 
 def _package_path(case: Case, options: Options) -> Path | None:
