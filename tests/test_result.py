@@ -119,9 +119,9 @@ def test_checking_leaves_nothing_behind(tmp_path: Path) -> None:
     [
         ("", "is a folder"),
         ("no/file", "make it first"),
-        ("file/below", "choose another name"),
-        ("x" * 300, "choose another name"),
-        ("circle", "choose another name"),
+        ("file/below", "use another name"),
+        ("x" * 300, "use another name"),
+        ("circle", "use another name"),
         ("dangling", "make it first"),
     ],
 )

@@ -159,7 +159,7 @@ def test_an_invalid_rate_is_not_the_best() -> None:
         ({"interval_s": (0.951, 1.049)}, ""),
         ({"interval_s": (0.94, 1.06)}, "not all medians are known to 5%"),
         ({"interval_s": None}, "not all medians are known to 5%"),
-        ({"reasons": (NOISY,)}, "other work took processors"),
+        ({"reasons": (NOISY,)}, "other processes used CPU time"),
     ],
 )
 def test_what_makes_a_knee_uncertain_is_said(changes: dict[str, Any], words: str) -> None:
