@@ -99,7 +99,7 @@ def test_wrong_input_is_one_sentence(args: list[str], part: str, tmp_path: Path)
 @pytest.mark.parametrize("device", ["gpu", "hybrid"])
 def test_a_missing_gpu_is_one_sentence(device: str) -> None:
     done = nnbt("--device", device, CUDA_VISIBLE_DEVICES="")
-    assert_refused(done, "type --device cpu")
+    assert_refused(done, "use --device cpu")
 
 
 @pytest.mark.gpu
