@@ -1,7 +1,7 @@
-# The folder decides the processor as well: cpp/x86 or cpp/arm64. Each file there is compiled for
+# The folder decides the processor as well: cpp/cpu/x86 or cpp/cpu/arm64. Each file there is compiled for
 # one instruction set and chosen at run time, so that one build serves every processor.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
-  set(isa_dir cpp/x86)
+  set(isa_dir cpp/cpu/x86)
   set(isa_flags_avx2 -mavx2 -mfma)
   set(isa_flags_avx_vnni -mavx2 -mavxvnni)
   set(isa_flags_avx512 -mavx512f)
@@ -9,7 +9,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set(isa_flags_avx512_neural -mavx512f -mavx512bw -mavx512vnni -mavx512bf16)
   set(isa_flags_amx -mamx-tile -mamx-bf16 -mamx-int8)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
-  set(isa_dir cpp/arm64)
+  set(isa_dir cpp/cpu/arm64)
   set(isa_flags_fp16 -march=armv8.2-a+fp16)
   set(isa_flags_dot -march=armv8.2-a+dotprod)
   set(isa_flags_neural -march=armv8.6-a+bf16+i8mm)
@@ -20,7 +20,7 @@ else()
 endif()
 
 file(GLOB isa_sources CONFIGURE_DEPENDS ${isa_dir}/*.cpp)
-if(isa_dir STREQUAL cpp/x86)
+if(isa_dir STREQUAL cpp/cpu/x86)
   # GCC 11 (Ubuntu 22.04) is the one compiler in use that lacks an instruction set: its row is left out.
   include(CheckCXXCompilerFlag)
   check_cxx_compiler_flag(-mavx512fp16 NNBT_AVX512_FP16)

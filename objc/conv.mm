@@ -1,4 +1,4 @@
-#include "conv.h"
+#include "conv/conv.h"
 
 #import <Metal/Metal.h>
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
@@ -13,9 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "clock.h"
-#include "conv_data.h"
+#include "conv/data.h"
+#include "conv/names.h"
 #import "graph.h"
+#include "measure/clock.h"
 #import "package.h"
 #import "private_api.h"
 #import "support.h"
@@ -173,7 +174,7 @@ class MpsGraphConv final : public ConvStep {
     compile_ns_ = steady_now_ns() - start;
     if (executable_ != nil) return {};
     return unsupported("MPSGraph can't compile the " +
-                       std::string(conv_variant(spec_.variant).name) +
+                       std::string(kVariantNames.name(spec_.variant)) +
                        " chain for this device; try another --variant or a smaller shape");
   }
 

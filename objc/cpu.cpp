@@ -1,6 +1,5 @@
-#include "cpu.h"
+#include "cpu/cpu.h"
 
-#include <dlfcn.h>
 #include <sys/sysctl.h>
 
 #include <string>
@@ -63,11 +62,5 @@ bool permit_amx_tiles() { return false; }
 bool advise_huge_pages(void* /*address*/, std::size_t /*bytes*/) { return false; }
 
 std::int64_t huge_page_bytes(const void* /*address*/, std::size_t /*bytes*/) { return 0; }
-
-std::int64_t code_offset(const void* function) {
-  Dl_info info{};
-  if (dladdr(function, &info) == 0) return 0;
-  return static_cast<const char*>(function) - static_cast<const char*>(info.dli_fbase);
-}
 
 }  // namespace nnbt

@@ -3,7 +3,7 @@
 
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
-#include "conv.h"
+#include "conv/conv.h"
 
 namespace nnbt {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "conv_data.h"
+#include "conv/data.h"
 #import "support.h"
 
 namespace nnbt {
@@ -134,7 +134,7 @@ MPSShape* _Nonnull image_shape(const ConvSpec& spec, std::int64_t layers) {
 }
 
 MPSDataType element_type(const ConvSpec& spec) {
-  return conv_variant(spec.variant).element_bytes == 2 ? MPSDataTypeFloat16 : MPSDataTypeInt8;
+  return conv_element_bytes(spec.variant) == 2 ? MPSDataTypeFloat16 : MPSDataTypeInt8;
 }
 
 }  // namespace nnbt

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "conv.h"
-#include "package_save.h"
+#include "conv/conv.h"
+#include "package/save.h"
 
 namespace nnbt {
 

@@ -29,7 +29,4 @@ typedef int (*IOReportChannelGetFormat)(id _Nonnull);
 // Some declare the second argument as an index, others as a pointer to an error: null serves both.
 typedef int64_t (*IOReportSimpleGetIntegerValue)(id _Nonnull, int32_t* _Nullable);
 
-// kperf: reads whether the processor counters are forced; refuses where they may not be read.
-typedef int (*kpc_force_all_ctrs_get)(int* _Nonnull);
-
 }  // namespace nnbt

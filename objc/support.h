@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "unsupported.h"
+#include "base/unsupported.h"
 
 #if !__has_feature(objc_arc)
 #error "The Objective-C++ sources are written for automatic reference counting (-fobjc-arc)."

@@ -91,7 +91,6 @@ def power(window_s: float) -> dict[str, Any]:
         "low_power_mode": False,
         "cpu_cycles": 10**6,
         "cpu_instructions": 2 * 10**6,
-        "kperf": "needs_root",
     }
 
 

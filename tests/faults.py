@@ -19,19 +19,25 @@ from fake_measure import FLOOR, STEADY, FakeSamples, units_of
 from nnbt import _native
 from nnbt.engines.mlx import bandwidth as mlx_bandwidth
 from nnbt.engines.mlx import flops as mlx_flops
+from nnbt.engines.mlx import integers as mlx_integers
 from nnbt.engines.mlx.bandwidth import OPS
 from nnbt.engines.mlx.data import Data, sample_indices
+from nnbt.engines.mlx.setup import Setup
 from nnbt.engines.mpsgraph import counters
+from nnbt.machine import mlx
 from nnbt.machine.facts import machine
+from nnbt.peaks.published import Ceiling
 from nnbt.pipeline import case as case_runner
 from nnbt.pipeline import session as runner
-from nnbt.verdict.evidence import Ceiling
+from nnbt.spec.details import Details, EvaluationWork, Placement, SharedWindow, SideRates
+from nnbt.spec.workload import After
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fake_measure import FakeMeasure
-    from nnbt.engines.mlx.bench import Bench
+    from nnbt.engines.mlx.setup import Graph
+    from nnbt.spec.cell import Request
     from nnbt.spec.workload import SamplesLike, Workload
 
     Plant = Callable[[pytest.MonkeyPatch, FakeMeasure], dict[str, Any] | None]
@@ -39,12 +45,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fault:
-    """`case` holds arguments of nnbt.run for both twins."""
+    """`case` holds arguments of nnbt.run for both twins.
+
+    `finding` is the one of slope.DISAGREEMENTS that must see it, for the check of these.
+    """
 
     code: str
     plant: Plant
     case: dict[str, Any] = field(default_factory=dict)
     marks: tuple[pytest.MarkDecorator, ...] = ()
+    finding: str = ""
 
     @property
     def name(self) -> str:
@@ -56,11 +66,13 @@ BANDWIDTH = mlx_bandwidth.bandwidth
 FLOPS, FLOPS_GRAPH, PRODUCT = mlx_flops.flops, mlx_flops.flops_graph, mlx_flops._product
 
 
-def fault(code: str, *marks: pytest.MarkDecorator, **case: Any) -> Callable[[Plant], Plant]:
+def fault(
+    code: str, *marks: pytest.MarkDecorator, finding: str = "", **case: Any
+) -> Callable[[Plant], Plant]:
     """Registers the decorated function as a fault that the check `code` must see."""
 
     def register(plant: Plant) -> Plant:
-        FAULTS.append(Fault(code, plant, case, marks))
+        FAULTS.append(Fault(code, plant, case, marks, finding))
         return plant
 
     return register
@@ -90,9 +102,11 @@ def equal_products_merged_by_compile(
     """K equal products under mx.compile, really timed: MLX runs one of them, in 20 times the
     evaluation that the scripted floor is, even where its BLAS is fast."""
 
-    def builder(bench: Bench) -> Workload:
+    def builder(request: Request) -> Workload:
+        bench = Setup(request)
+        bench.prepare(1)
         mx = bench.mx
-        honest = FLOPS(bench)
+        honest = FLOPS(request)
         a, b = bench.input(0).blocks[0], bench.data.matrix(bench.n, bench.n)
 
         def step(k: int) -> Callable[[], None]:
@@ -125,9 +139,16 @@ def equal_products_merged_by_compile(
     return {"measure": timed, "runs": 600}
 
 
+def bench_of(patch: pytest.MonkeyPatch, request: Request) -> Setup:
+    """The bench that the builders of flops make of this request from now on."""
+    bench = Setup(request)
+    patch.setattr(mlx_flops, "Setup", lambda _: bench)
+    return bench
+
+
 def with_flops(patch: pytest.MonkeyPatch, **changes: Any) -> None:
     """Other fields of the Workload of flops."""
-    patch.setattr(mlx_flops, "flops", lambda bench: replace(FLOPS(bench), **changes))
+    patch.setattr(mlx_flops, "flops", lambda request: replace(FLOPS(request), **changes))
 
 
 @fault("NO_RATE", metric="flops")
@@ -141,7 +162,7 @@ def timed_runs_that_spin(_: object, measure: FakeMeasure) -> None:
     measure.pattern = [factor / 10 for factor in STEADY]
 
 
-@fault("SLOPE_BENT", metric="flops")
+@fault("SLOPE_DISAGREES", finding="bent", metric="flops")
 def one_unit_for_the_price_of_four(_: object, measure: FakeMeasure) -> dict[str, Any]:
     """Only K = 1 is off the line: the doubling from 4 to 8 does not see it."""
     measure.window_ns = 5_000_000_000
@@ -154,13 +175,13 @@ def one_unit_for_the_price_of_four(_: object, measure: FakeMeasure) -> dict[str,
     return {"measure": timed}
 
 
-@fault("SLOPE_UNCLEAR", metric="flops")
+@fault("SLOPE_DISAGREES", finding="unclear", metric="flops")
 def a_doubling_of_1_6_in_a_short_window(_: object, measure: FakeMeasure) -> None:
     measure.power = 0.68
     measure.window_ns = 90_000_000
 
 
-@fault("SUPERLINEAR", metric="flops")
+@fault("SLOPE_DISAGREES", finding="superlinear", metric="flops")
 def longer_work_is_slower(_: object, measure: FakeMeasure) -> None:
     measure.power = 1.3
 
@@ -174,25 +195,25 @@ def no_time_for_a_slope(_: object, measure: FakeMeasure) -> None:
 
 
 def with_product(
-    patch: pytest.MonkeyPatch, change: Callable[[Bench, Callable[[Any, Any], Any]], Any]
+    patch: pytest.MonkeyPatch, change: Callable[[Setup, Callable[[Any, Any], Any]], Any]
 ) -> None:
     """Replaces multiply(block, stream) of the flops builders; the reference stays."""
 
-    def product(bench: Bench, steps: int = 1) -> Any:
+    def product(bench: Setup, steps: int = 1) -> Any:
         multiply, columns = PRODUCT(bench, steps)
         return change(bench, multiply), columns
 
     patch.setattr(mlx_flops, "_product", product)
 
 
-def sampled(bench: Bench) -> tuple[int, int]:
+def sampled(bench: Setup) -> tuple[int, int]:
     """An element of the block that is compared."""
     return sample_indices(bench.n, 3)[5], sample_indices(bench.n, 4)[7]
 
 
 @fault("WRONG_ANSWER", metric="flops")
 def one_wrong_element_in_the_sampled_block(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+    def change(bench: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
         return lambda block, stream: multiply(block, stream).at[sampled(bench)].add(0.01)
 
     with_product(patch, change)
@@ -200,7 +221,7 @@ def one_wrong_element_in_the_sampled_block(patch: pytest.MonkeyPatch, _: object)
 
 @fault("WRONG_ANSWER", metric="flops")
 def half_of_the_rows_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+    def change(bench: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
         half = bench.n // 2
         return lambda block, stream: bench.mx.pad(
             multiply(block[:half], stream), [(0, half), (0, 0)]
@@ -212,7 +233,7 @@ def half_of_the_rows_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
 @fault("WRONG_ANSWER", metric="flops", sizes=[200])
 @fault("WRONG_ANSWER", metric="flops", sizes=[200], dtype="bfloat16")
 def every_eighth_row_only(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+    def change(bench: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
         kept = bench.mx.array(([1.0] + [0.0] * 7) * (bench.n // 8))[:, None]
 
         def product(block: Any, stream: Any) -> Any:
@@ -226,7 +247,7 @@ def every_eighth_row_only(patch: pytest.MonkeyPatch, _: object) -> None:
 @fault("WRONG_ANSWER", metric="flops", sizes=[200])
 @fault("WRONG_ANSWER", metric="flops", sizes=[256], dtype="q8")
 def a_huge_first_element(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(_: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+    def change(_: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
         return lambda block, stream: multiply(block, stream).at[0, 0].add(1e9)
 
     with_product(patch, change)
@@ -236,7 +257,7 @@ def a_huge_first_element(patch: pytest.MonkeyPatch, _: object) -> None:
 @fault("WRONG_ANSWER", metric="flops", sizes=[200], dtype="float64")
 @fault("WRONG_ANSWER", metric="flops_graph", sizes=[200], dtype="float16")
 def one_column_off_the_sample_is_zero(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+    def change(bench: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
         kept = bench.mx.array([1.0] * 198 + [0.0] + [1.0])
         assert 198 not in sample_indices(bench.n, 4)
         return lambda block, stream: multiply(block, stream) * kept.astype(block.dtype)
@@ -253,7 +274,7 @@ def a_multiply_that_returns_zeros(patch: pytest.MonkeyPatch, _: object) -> None:
 @fault("WRONG_ANSWER", metric="flops_graph")
 @fault("WRONG_ANSWER", metric="flops_graph", graph_steps=7)
 def every_second_multiply_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(_: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+    def change(_: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
         calls = itertools.count()
         return lambda z, stream: multiply(z, stream) if next(calls) % 2 else z
 
@@ -262,42 +283,39 @@ def every_second_multiply_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
 
 @fault("WRONG_ANSWER", metric="flops_graph")
 def half_of_the_chain_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
-    def builder(bench: Bench) -> Workload:
-        honest = FLOPS_GRAPH(bench)
+    step = Setup.step
 
-        def step(k: int) -> Callable[[], object]:
-            run = honest.step(k // 2)
+    def half(bench: Setup, graph: Graph, k: int, **more: Any) -> Callable[[], None]:
+        run = step(bench, graph, k // 2, **more)
 
-            def pretending() -> None:
-                run()
-                bench.latest_k = k
+        def pretending() -> None:
+            run()
+            bench.latest_k = k
 
-            return pretending
+        return pretending
 
-        return replace(honest, step=step)
-
-    patch.setattr(mlx_flops, "flops_graph", builder)
+    patch.setattr(Setup, "step", half)
 
 
 @fault("WRONG_ANSWER", metric="flops", dtype="int16")
 def one_wrong_integer(patch: pytest.MonkeyPatch, _: object) -> None:
-    kernel = mlx_flops._exact_kernel
+    kernel = mlx_integers._kernel
 
-    def wrong(bench: Bench, z: Any, operand: Any, stream: Any) -> Any:
+    def wrong(bench: Setup, z: Any, operand: Any, stream: Any) -> Any:
         return kernel(bench, z, operand, stream).at[sampled(bench)].add(1)
 
-    patch.setattr(mlx_flops, "_exact_kernel", wrong)
+    patch.setattr(mlx_integers, "_kernel", wrong)
 
 
 @fault("WRONG_ANSWER", metric="flops", dtype="int32", sizes=[200])
 @fault("WRONG_ANSWER", metric="flops_graph", dtype="uint8", sizes=[200])
 def one_wrong_integer_at_the_end(patch: pytest.MonkeyPatch, _: object) -> None:
-    kernel = mlx_flops._exact_kernel
+    kernel = mlx_integers._kernel
 
-    def wrong(bench: Bench, z: Any, operand: Any, stream: Any) -> Any:
+    def wrong(bench: Setup, z: Any, operand: Any, stream: Any) -> Any:
         return kernel(bench, z, operand, stream).at[-1, -1].add(1)
 
-    patch.setattr(mlx_flops, "_exact_kernel", wrong)
+    patch.setattr(mlx_integers, "_kernel", wrong)
 
 
 @fault("WRONG_ANSWER", op="copy")
@@ -315,22 +333,22 @@ def a_copy_of_the_first_quarter(patch: pytest.MonkeyPatch, _: object) -> None:
 @fault("WRONG_ANSWER", metric="flops", dtype="int64", sizes=[2048])
 def rows_in_the_middle_only(patch: pytest.MonkeyPatch, _: object) -> None:
     """Half of them, and the first and the last."""
-    kernel = mlx_flops._exact_kernel
+    kernel = mlx_integers._kernel
 
-    def some(bench: Bench, z: Any, operand: Any, stream: Any) -> Any:
+    def some(bench: Setup, z: Any, operand: Any, stream: Any) -> Any:
         done, n = kernel(bench, z, operand, stream), bench.n
         row = bench.mx.arange(n)[:, None]
         right = (row == 0) | (row == n - 1) | ((row >= 831) & (row < 1855))
         return bench.mx.where(right, done, z)
 
-    patch.setattr(mlx_flops, "_exact_kernel", some)
+    patch.setattr(mlx_integers, "_kernel", some)
 
 
 @fault("REDUCED_PRECISION", metric="flops")
 def inputs_rounded_to_10_bits(patch: pytest.MonkeyPatch, _: object) -> None:
     """What TF32 does to both operands; here to the left one, and to the product."""
 
-    def change(bench: Bench, multiply: Callable[[Any, Any], Any]) -> Any:
+    def change(bench: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
         mx = bench.mx
 
         def rounded(values: Any) -> Any:
@@ -360,7 +378,7 @@ def an_answer_that_nobody_looked_at(_: object, __: object) -> dict[str, Any]:
 def a_chain_of_100_unscaled_steps(patch: pytest.MonkeyPatch, _: object) -> None:
     """z = z @ b + z, as the original has it."""
 
-    def change(bench: Bench, __: object) -> Any:
+    def change(bench: Setup, __: object) -> Any:
         right = bench.data.matrix(bench.n, bench.n)
         return lambda z, stream: bench.mx.add(bench.mx.matmul(z, right, stream=stream), z)
 
@@ -371,7 +389,7 @@ def a_chain_of_100_unscaled_steps(patch: pytest.MonkeyPatch, _: object) -> None:
 def a_chain_that_grows_fourfold(patch: pytest.MonkeyPatch, _: object) -> None:
     """By a power of two, so that the answer stays right; 4 steps make 256."""
 
-    def product(bench: Bench, steps: int = 1) -> Any:
+    def product(bench: Setup, steps: int = 1) -> Any:
         multiply, columns = PRODUCT(bench, steps)
         return (
             lambda block, stream: multiply(block * 4, stream),
@@ -436,7 +454,9 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only MLX's Linux all
 @fault("PAGE_FAULTS", LINUX)
 def an_allocator_that_gives_memory_back(patch: pytest.MonkeyPatch, _: object) -> dict[str, Any]:
     """Real: outputs of 36 MiB, and MLX may keep none of their memory between runs."""
-    patch.setattr(runner, "_set_cache_limit", lambda session, _: session.mx.set_cache_limit(0))
+    mx = mlx.core()
+    limit = mx.set_cache_limit
+    patch.setattr(mx, "set_cache_limit", lambda _: limit(0))
     return {"measure": _native.measure, "sizes": [3072], "runs": 5, "checks": False}
 
 
@@ -453,7 +473,7 @@ def buffers_that_fit_into_the_cache(patch: pytest.MonkeyPatch, _: object) -> Non
 # --- times ---
 
 
-@fault("LATENCY_BOUND")
+@fault("LAUNCH_BOUND")
 def an_evaluation_that_costs_a_sixth(_: object, measure: FakeMeasure) -> None:
     measure.floor_ns = 200_000
 
@@ -479,7 +499,7 @@ def times_that_scatter(_: object, measure: FakeMeasure) -> None:
     measure.pattern = [1 + i / 10 for i in (3, 11, 0, 7, 5, 9, 1, 10, 2, 6, 8, 4)]
 
 
-@fault("TWO_MODES")
+@fault("BIMODAL")
 def two_clock_states(_: object, measure: FakeMeasure) -> None:
     measure.pattern = [1.0, 1.01, 1.5, 1.0, 1.51, 1.01, 1.0, 1.5, 1.0, 1.01, 1.0, 1.5] * 3
 
@@ -502,7 +522,7 @@ def a_device_whose_peak_is_exceeded_by_10_percent(patch: pytest.MonkeyPatch, _: 
     with_peak(patch, 514e6 / 1.1)
 
 
-@fault("MEDIAN_OFF_SLOPE", metric="flops", sizes=[64])
+@fault("SLOPE_DISAGREES", finding="median", metric="flops", sizes=[64])
 def a_window_that_was_slow_throughout(_: object, measure: FakeMeasure) -> None:
     measure.pattern = [1.9 * factor for factor in STEADY]
 
@@ -518,18 +538,18 @@ def a_device_whose_peak_is_half_the_rate(patch: pytest.MonkeyPatch, _: object) -
     with_peak(patch, 514e6 / 2)
 
 
-@fault("NOISY_NEIGHBOUR")
+@fault("BACKGROUND_LOAD")
 def a_host_that_steals_time(_: object, measure: FakeMeasure) -> None:
     measure.readings = {"steal_time": 0.15 * measure.window_ns * 1e-9}
 
 
-@fault("NOISY_NEIGHBOUR")
+@fault("BACKGROUND_LOAD")
 def other_processes(_: object, measure: FakeMeasure) -> None:
     window_s = measure.window_ns * 1e-9
     measure.readings = {"other_cpu_time": 0.9 * window_s, "involuntary_switches": 200 * window_s}
 
 
-@fault("NOISY_NEIGHBOUR")
+@fault("BACKGROUND_LOAD")
 def a_process_that_has_the_other_processor(patch: pytest.MonkeyPatch, measure: FakeMeasure) -> None:
     """Seen beside a compiler: 0.9 of two processors gone, 10 interruptions a second."""
     here = replace(machine(), logical_cpus=2)
@@ -543,34 +563,37 @@ def a_process_that_has_the_other_processor(patch: pytest.MonkeyPatch, measure: F
     }
 
 
-@fault("SLOPE_UNCLEAR", metric="flops")
+@fault("SLOPE_DISAGREES", finding="unclear", metric="flops")
 def a_doubling_of_1_6_among_other_processes(_: object, measure: FakeMeasure) -> None:
     measure.power = 0.68
     other_processes(_, measure)
 
 
-def with_details(patch: pytest.MonkeyPatch, **details: object) -> None:
+def with_details(patch: pytest.MonkeyPatch, **details: Any) -> None:
     """What a builder that pairs devices, or one of the Neural Engine, reports at its end."""
 
-    def builder(bench: Bench) -> Workload:
-        return replace(BANDWIDTH(bench), after=lambda: ((), {**details}))
+    def builder(request: Request) -> Workload:
+        return replace(BANDWIDTH(request), after=lambda: After(details=Details(**details)))
 
     patch.setattr(mlx_bandwidth, "bandwidth", builder)
 
 
+SIDE = SideRates(1e9, 5e8, 2.0, 10)
+
+
 @fault("LITTLE_OVERLAP")
 def sides_that_were_rarely_busy_together(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_details(patch, hybrid={"overlap": 0.5})
+    with_details(patch, shared_window=SharedWindow(0.5, SIDE, SIDE))
 
 
 @fault("NOT_ON_ANE")
 def a_chain_that_a_gpu_ran(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_details(patch, placement={"verdict": "not on ANE", "evidence": ["The GPU ran it."]})
+    with_details(patch, placement=Placement("not on ANE", ("The GPU ran it.",)))
 
 
 @fault("PLACEMENT_UNPROVEN")
 def a_chain_that_ran_somewhere(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_details(patch, placement={"verdict": "unproven", "evidence": ["Nothing tells."]})
+    with_details(patch, placement=Placement("unproven", ("Nothing tells.",)))
 
 
 def with_counters(patch: pytest.MonkeyPatch, **changes: float) -> None:
@@ -593,27 +616,27 @@ def with_counters(patch: pytest.MonkeyPatch, **changes: float) -> None:
             }
         )
         before = after
-    work = counters.Work(9_000_000_000, (2**18, 2**22), "fp16")
+    work = EvaluationWork(9_000_000_000, (2**18, 2**22), "fp16")
     pmu = {"status": "ok", "architecture": "h16g", "cores": 16, "windows": windows}
-    with_details(patch, pmu=counters.details_of({"status": "ok", "pmu": pmu}, work))
+    with_details(patch, counters=counters.decoded_counters({"status": "ok", "pmu": pmu}, work))
 
 
-@fault("COUNTERS_DO_NOT_CLOSE")
+@fault("COUNTERS_INCONSISTENT")
 def hardware_time_above_wall_time(patch: pytest.MonkeyPatch, _: object) -> None:
     with_counters(patch, hw_ns=1.2e6)
 
 
-@fault("COUNTERS_DO_NOT_CLOSE")
+@fault("COUNTERS_INCONSISTENT")
 def a_clock_of_7_ghz(patch: pytest.MonkeyPatch, _: object) -> None:
     with_counters(patch, nominal=120e6, stalls=30e6)
 
 
-@fault("COUNTERS_DO_NOT_CLOSE")
+@fault("COUNTERS_INCONSISTENT")
 def more_multiplies_than_lanes(patch: pytest.MonkeyPatch, _: object) -> None:
     with_counters(patch, nominal=20e6, stalls=5e6)
 
 
-@fault("STALLS_DO_NOT_CLOSE")
+@fault("STALLS_INCONSISTENT")
 def stalls_of_half_of_the_cycles(patch: pytest.MonkeyPatch, _: object) -> None:
     with_counters(patch, stalls=5e6)
 

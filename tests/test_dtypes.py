@@ -30,7 +30,9 @@ def test_other_names_are_refused_with_what_to_type(name: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("token", [name for name, row in DTYPES.items() if row.kind == "inexact"])
+@pytest.mark.parametrize(
+    "token", [name for name, row in DTYPES.items() if row.family.name == "inexact"]
+)
 def test_sizes_and_mantissas_are_those_of_mlx(token: str) -> None:
     from nnbt.machine import mlx as _mlx
 
@@ -42,7 +44,9 @@ def test_sizes_and_mantissas_are_those_of_mlx(token: str) -> None:
         assert 2.0 ** (1 - (row.mantissa or 0)) == mx.finfo(kind).eps
 
 
-@pytest.mark.parametrize("token", [name for name, row in DTYPES.items() if row.kind == "exact"])
+@pytest.mark.parametrize(
+    "token", [name for name, row in DTYPES.items() if row.family.name == "exact"]
+)
 def test_integer_sizes_are_those_of_mlx(token: str) -> None:
     from nnbt.machine import mlx as _mlx
 

@@ -9,9 +9,9 @@ import itertools
 import json
 import math
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -21,30 +21,40 @@ from fake_cublaslt import FakeLibraries
 from fake_gpu import FakeGpu, chip_stamps
 from fake_measure import FakeMeasure
 from nnbt import _native
+from nnbt.engines import kernel
 from nnbt.engines.kernel import launcher as gpu_kernels
 from nnbt.engines.kernel import steps as kernel_steps
 from nnbt.engines.kernel.launcher import KERNELS
-from nnbt.engines.library import cublaslt
+from nnbt.engines.kernel.sources.instructions import UNTRIED
+from nnbt.engines.library import BLAS_DTYPES, cublaslt
 from nnbt.engines.library import products as vendor
 from nnbt.engines.library import steps as library_steps
 from nnbt.engines.library.cublaslt import PRECISIONS
-from nnbt.engines.mlx.bench import _Noting
+from nnbt.engines.mlx.setup import Setup
 from nnbt.engines.native import steps as native_steps
-from nnbt.ladder.rungs import RUNGS, best_of
+from nnbt.ladder.rungs import RUNGS
+from nnbt.ladder.sources import best_of
 from nnbt.machine import mlx as _mlx
 from nnbt.machine.chains import CLOCK_CHAIN
 from nnbt.peaks import stored as measured
 from nnbt.peaks.stored import Ceilings, Measured
-from nnbt.pipeline import matrix as metrics
 from nnbt.pipeline import session as runner
-from nnbt.pipeline.matrix import METRICS, sizes_of
-from nnbt.pipeline.plan import Options, make_plan
-from nnbt.results.columns import csv_text
+from nnbt.pipeline.matrix import cell_of, cells
+from nnbt.pipeline.plan import Planned, make_plan
+from nnbt.results.ceiling import ceiling_rate, described, fit_for_ceiling
+from nnbt.results.columns import COLUMNS, csv_text
 from nnbt.results.result import Reason, Result, Run
-from nnbt.spec import formulas as sizes
 from nnbt.spec.case import Case
+from nnbt.spec.cell import Request
+from nnbt.spec.details import Details
 from nnbt.spec.dtypes import DTYPES
+from nnbt.spec.formulas import arrays
+from nnbt.spec.options import Options
+from nnbt.spec.workload import After
 from nnbt.terminal.tables import table_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 N = 64
 CHAINS = [row for row in _native.peak_chains() if row.name != CLOCK_CHAIN]
@@ -57,9 +67,11 @@ def plan(**options: Any) -> list[Case]:
 
 def planned(engine: str, metric: str, dtype: str = "float32", **options: Any) -> list[Case]:
     """The cases of a cell, without asking whether its device is here."""
-    found = METRICS[metric].cells[engine][0]
+    found = cells(metric, engine)[0]
     asked = Options(engines=(engine,), **options)
-    return found.cases(Case(metric, found.devices[0], engine, dtype, N), asked)
+    assert found.expand is not None
+    params = {"cpu_workers": 2} if "cpu" in found.devices else {}
+    return found.expand(Case(metric, found.devices[0], engine, dtype, N, params), asked)
 
 
 # Tables
@@ -68,26 +80,28 @@ def planned(engine: str, metric: str, dtype: str = "float32", **options: Any) ->
 def test_cells_name_what_the_tables_of_the_engines_hold() -> None:
     bandwidth = [row for row in KERNELS.values() if row.metric == "bandwidth"]
     flops = [row for row in KERNELS.values() if row.metric == "flops"]
-    assert set(metrics.KERNEL_OPS) == {row.name for row in bandwidth}
-    assert set(metrics.MATRIX_DTYPES) == {row.dtype for row in flops} == set(PRECISIONS)
-    assert set(metrics.BLAS_DTYPES) == set(vendor._BLAS_OPS)
-    assert set(metrics.CHAIN_DTYPES) == {row.dtype for row in CHAINS}
-    assert set(metrics.ENGINE_WORDS) == set(metrics.ENGINES)
+    assert set(kernel.OPS) == {row.name for row in bandwidth}
+    assert set(kernel.DTYPES) == {row.dtype for row in flops} == set(PRECISIONS)
+    assert set(BLAS_DTYPES) == set(vendor._BLAS_OPS)
+    assert set(native_steps.CHAIN_DTYPES) == {row.dtype for row in CHAINS}
 
 
-@pytest.mark.parametrize("row", _native.stream_kernels(), ids=lambda row: row.name)
-def test_streams_are_counted_as_the_native_table_does(row: Any) -> None:
-    assert sizes.STREAMS[row.name] == row.reads + row.writes
+@pytest.mark.parametrize(
+    ("op", "count"),
+    [
+        *{"read": 1, "write": 1, "copy": 2, "scale": 2, "add": 3, "triad": 3}.items(),
+        *{"bulk_read": 1, "bulk_copy": 2}.items(),
+    ],
+)
+def test_arrays_of_an_operation(op: str, count: int) -> None:
+    assert arrays(op) == count
 
 
 @pytest.mark.parametrize("dtype", ["tfloat32", "float8_e4m3"])
 def test_types_of_matrix_units_are_refused_by_mlx_and_name_who_has_them(dtype: str) -> None:
     with pytest.raises(nnbt.Unsupported, match="--engine kernel --device gpu, or --engine library"):
-        metrics.cell(Case("flops", "gpu", "mlx", dtype, N))
-    assert (
-        metrics.cell(Case("flops", "gpu", "kernel", dtype, 0)).builder
-        == "nnbt.engines.kernel.steps:flops"
-    )
+        cell_of(Case("flops", "gpu", "mlx", dtype, N))
+    assert cell_of(Case("flops", "gpu", "kernel", dtype, 0)) in kernel.ENGINE.cells
 
 
 # What one case of the command line stands for
@@ -109,17 +123,17 @@ def test_op_keeps_its_kernel_only() -> None:
 
 
 def test_an_op_of_another_engine_is_refused_with_that_engine() -> None:
-    with pytest.raises(
-        nnbt.Unsupported, match="type one of copy add, or --engine native or kernel"
-    ):
+    with pytest.raises(nnbt.Unsupported, match="copy add, or --engine native or kernel"):
         plan(engines=("mlx",), op="triad")
 
 
 def test_flops_expands_to_every_chain_of_the_dtype_without_a_size() -> None:
-    cases = plan(metrics=("flops",), engines=("native",), sizes=(512, 1024))
+    asked = Options(device="cpu", metrics=("flops",), engines=("native",), sizes=(512, 1024))
+    made = make_plan(asked)
+    cases = made.cases
     assert [c.params["chain"] for c in cases] == [r.name for r in CHAINS if r.dtype == "float32"]
     assert {c.n for c in cases} == {0}
-    assert all(sizes_of(case)["resident_bytes"] == 0 for case in cases)
+    assert all(item.sizes["resident_bytes"] == 0 for item in made.planned)
 
 
 def test_kernels_expand_to_rows_of_their_dtype() -> None:
@@ -171,15 +185,13 @@ def test_arrays_below_four_times_the_last_cache_say_so(
         found = [reason for reason in row.reasons if reason.code == "CACHE_RESIDENT"]
         assert len(found) == (1 if arrays < 4 else 0)
         if found:
-            assert "Each array is 996 KiB, less than 4 times the last cache (256 KiB)" in (
-                found[0].sentence
-            )
+            assert "996 KiB" in found[0].sentence
 
 
 def test_ladder_sizes_are_for_caches_only() -> None:
-    with pytest.raises(nnbt.Unsupported, match="type --sizes, or --metric bandwidth --engine nat"):
+    with pytest.raises(nnbt.Unsupported, match="--sizes, or --metric bandwidth --engine native"):
         plan(engines=("mlx",), ladder_sizes=True)
-    with pytest.raises(nnbt.Unsupported, match="type one of them"):
+    with pytest.raises(nnbt.Unsupported, match="--sizes and --ladder-sizes"):
         plan(engines=("native",), ladder_sizes=True, sizes=(N,))
 
 
@@ -205,7 +217,8 @@ def test_a_stream_row_is_checked_and_counts_three_ways(case: Case) -> None:
     (row,) = (row for row in run.results if row.case.params["stores"] == stores)
     assert row.status == "OK", row.reason
     assert row.verdict != "INVALID", row.reasons
-    assert row.details["answer"]["exact"] is True
+    assert row.answer is not None
+    assert row.answer.exact is True
     sizes, kernel = row.sizes, next(k for k in _native.stream_kernels() if k.name == op)
     elements = N * N * 4 // 8 * sizes["passes"]
     assert sizes["work_bytes"] == sizes["io_bytes"] == elements * kernel.counted_bytes
@@ -237,7 +250,8 @@ def test_a_slope_repeats_the_step_and_goes_on_in_the_same_arrays() -> None:
     run = nnbt.run(engine="native", device="cpu", sizes=[N], op="read", measure=measure)
     (row,) = run.results
     assert {units for units, _ in measure.calls} >= {1, 2, 4, 8}
-    assert row.details["slope"]["doubling"] == pytest.approx(2, rel=0.01)
+    assert row.slope is not None
+    assert row.slope.doubling == pytest.approx(2, rel=0.01)
     assert "CACHE_RESIDENT" in {reason.code for reason in row.reasons}
 
 
@@ -278,13 +292,13 @@ def test_a_clock_that_can_not_be_read_costs_a_note_only(monkeypatch: pytest.Monk
     done = [row for row in run.results if row.status == "OK"]
     assert done
     assert all("The machine is too busy." in row.notes for row in done)
-    assert all("clock_peak" not in row.details for row in done)
+    assert all(row.details.clock_peak is None for row in done)
 
 
 # Engine library
 
 
-@pytest.mark.parametrize("dtype", metrics.BLAS_DTYPES)
+@pytest.mark.parametrize("dtype", BLAS_DTYPES)
 def test_blas_multiplies_on_so_many_threads(dtype: str) -> None:
     threadpoolctl = pytest.importorskip("threadpoolctl")
     seen = []
@@ -323,7 +337,7 @@ def test_blas_multiplies_on_so_many_threads(dtype: str) -> None:
 def test_k_products_of_blas_are_k_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[int] = []
     case = Case("flops", "cpu", "library", "float32", 32, {"cpu_workers": 1})
-    workload = library_steps.blas(bench(case))
+    workload = library_steps.blas(request(case))
     monkeypatch.setattr(vendor.np, "matmul", lambda *_, **__: ran.append(1))
     workload.step(3)()
     assert len(ran) == 3
@@ -340,13 +354,11 @@ def test_a_wrong_product_of_blas_is_invalid(monkeypatch: pytest.MonkeyPatch) -> 
     assert row.reasons[0].code == "WRONG_ANSWER"
 
 
-def bench(case: Case, mx: Any = None, **sizes: int) -> Any:
-    return SimpleNamespace(
-        mx=mx, case=case, sizes={**sizes_of(case), **sizes}, rotation=3, options=None
-    )
+def request(case: Case) -> Request:
+    return Request(case, Planned.of(case, cell_of(case)).sizes, Options(), _native.measure)
 
 
-@pytest.mark.parametrize("dtype", metrics.MATRIX_DTYPES)
+@pytest.mark.parametrize("dtype", kernel.DTYPES)
 @pytest.mark.parametrize("spoil", [0.0, 3.0])
 def test_cublaslt_is_wired_and_checked(
     dtype: str, spoil: float, monkeypatch: pytest.MonkeyPatch
@@ -354,7 +366,7 @@ def test_cublaslt_is_wired_and_checked(
     fake = FakeLibraries(spoil=spoil)
     monkeypatch.setattr(cublaslt, "_call", fake.call)
     monkeypatch.setattr(cublaslt, "_names", lambda _: {20: "128x256"})
-    workload = library_steps.cublaslt(bench(Case("flops", "gpu", "library", dtype, 32)))
+    workload = library_steps.cublaslt(request(Case("flops", "gpu", "library", dtype, 32)))
     fake.ran.clear()
     workload.step(3)()
     assert len(fake.ran) == 3
@@ -368,69 +380,73 @@ def test_cublaslt_is_wired_and_checked(
 
 
 @pytest.fixture
-def small_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeGpu]:
+    """small_gpu(capability, ...): two multiprocessors, on which the builders run from now on."""
     monkeypatch.setattr(gpu_kernels, "multiprocessors", lambda: 2)
     monkeypatch.setattr(kernel_steps, "_language", lambda: "cuda")
+    mx = _mlx.core()
+
+    def gpu(*capability: int, **more: Any) -> FakeGpu:
+        made = FakeGpu(mx, capability or (9, 0), **more)
+        made.compile = lambda function: function  # the kernels that are NumPy can't be traced
+        monkeypatch.setattr(_mlx, "core", lambda: made)
+        return made
+
+    return gpu
 
 
-@pytest.mark.usefixtures("small_gpu")
+def chain(dtype: str, name: str) -> Case:
+    return Case("flops", "gpu", "kernel", dtype, 0, {"chain": name})
+
+
 @pytest.mark.parametrize(
     ("capability", "words", "ceiling"),
     [((9, 0), "", True), ((10, 0), "tcgen05", False), ((12, 0), "neither wgmma nor", True)],
 )
 def test_a_blackwell_row_names_its_path_and_is_no_ceiling_where_it_is_an_old_one(
-    capability: tuple[int, int], words: str, ceiling: bool
+    small_gpu: Any, capability: tuple[int, int], words: str, ceiling: bool
 ) -> None:
-    mx = FakeGpu(_mlx.core(), capability)
-    case = Case("flops", "gpu", "kernel", "bfloat16", 0, {"chain": "mma_sync"})
-    workload = kernel_steps.flops(bench(case, mx))
+    small_gpu(*capability)
+    case = chain("bfloat16", "mma_sync")
+    workload = kernel_steps.flops(request(case))
     assert [words in note for note in workload.notes[1:]] == ([True] if words else [])
-    assert workload.after is not None
-    _, details = workload.after()
-    assert ("no_ceiling" not in details) is ceiling
-    kept = Ceilings("0" * 12, keep=False)
-    kept.remember(
-        Result(case, verdict="VALID", rate=1e12, best_rate=1e12, unit="FLOP/s", details=details)
-    )
-    assert (kept.known(replace(case, engine="mlx"), "") is not None) is ceiling
-    wgmma = replace(case, params={"chain": "wgmma"})
+    details = workload.after().details
+    assert (details.not_a_ceiling == "") is ceiling
+    row = Result(case, verdict="VALID", rate=1e12, best_rate=1e12, unit="FLOP/s", details=details)
+    assert (kept(row).known(replace(case, engine="mlx"), "") is not None) is ceiling
     if capability > (9, 0):
         with pytest.raises(nnbt.Unsupported, match="use mma_sync"):
-            kernel_steps.flops(bench(wgmma, mx))
+            kernel_steps.flops(request(chain("bfloat16", "wgmma")))
 
 
-@pytest.mark.usefixtures("small_gpu")
 @pytest.mark.parametrize("verdict", ["VALID", "INVALID"])
-def test_the_row_of_tcgen05_is_a_ceiling_where_its_sums_are_right(verdict: str) -> None:
-    gpu = FakeGpu(_mlx.core(), (10, 0))
-    case = Case("flops", "gpu", "kernel", "bfloat16", 0, {"chain": "tcgen05"})
-    workload = kernel_steps.flops(bench(case, gpu))
-    assert any("model" in note for note in workload.notes)
-    _, details = after_a_run(gpu, "bfloat16", "tcgen05")
-    assert details["clock_peak"]["rate"] == pytest.approx(2 * 8192 * 1.785e9)
-    assert "no_ceiling" not in details
-    kept = Ceilings("0" * 12, keep=False)
+def test_the_row_of_tcgen05_is_a_ceiling_where_its_sums_are_right(
+    small_gpu: Any, verdict: str
+) -> None:
+    small_gpu(10, 0)
+    case = chain("bfloat16", "tcgen05")
+    assert UNTRIED in kernel_steps.flops(request(case)).notes
+    details = after_a_run("bfloat16", "tcgen05").details
+    assert details.clock_peak is not None
+    assert details.clock_peak.rate == pytest.approx(2 * 8192 * 1.785e9)
+    assert details.not_a_ceiling == ""
     row = Result(case, verdict=verdict, rate=9e12, best_rate=9e12, unit="FLOP/s", details=details)
-    kept.remember(row)
-    assert (kept.known(replace(case, engine="mlx"), "") is not None) is (verdict == "VALID")
-    older = replace(row, verdict="VALID", best_rate=1e12, details={"no_ceiling": "Older."})
+    assert (kept(row).known(replace(case, engine="mlx"), "") is not None) is (verdict == "VALID")
+    older = replace(row, verdict="VALID", best_rate=1e12, details=Details(not_a_ceiling="Older."))
     rung = best_of(RUNGS["native"], Run({}, [], "", [row, older], finished=True))
     assert rung.rate == (9e12 if verdict == "VALID" else 1e12)
 
 
-@pytest.mark.usefixtures("small_gpu")
-def test_int8_of_10_3_has_no_tcgen05_and_mma_sync_is_its_ceiling() -> None:
-    gpu = FakeGpu(_mlx.core(), (10, 3))
+def test_int8_of_10_3_has_no_tcgen05_and_mma_sync_is_its_ceiling(small_gpu: Any) -> None:
+    small_gpu(10, 3)
     with pytest.raises(nnbt.Unsupported, match="has no instruction"):
-        after_a_run(gpu, "int8", "tcgen05")
-    _, details = after_a_run(gpu, "int8", "mma_sync")
-    assert "no_ceiling" not in details
+        after_a_run("int8", "tcgen05")
+    assert after_a_run("int8", "mma_sync").details.not_a_ceiling == ""
 
 
-@pytest.mark.usefixtures("small_gpu")
 @pytest.mark.parametrize("row", CUDA, ids=lambda row: row.key)
 @pytest.mark.parametrize("spoilt", [False, True])
-def test_a_kernel_is_wired_and_checked(row: Any, spoilt: bool) -> None:
+def test_a_kernel_is_wired_and_checked(small_gpu: Any, row: Any, spoilt: bool) -> None:
     def spoil(output: Any) -> Any:
         output.flat[0] += 1
         return output
@@ -440,12 +456,11 @@ def test_a_kernel_is_wired_and_checked(row: Any, spoilt: bool) -> None:
         capability = (12, 0)
     if row.name == "tcgen05":
         capability = (10, 0)
-    mx = FakeGpu(_mlx.core(), capability, spoil if spoilt else lambda output: output)
-    mx.compile = lambda function: function  # the kernels that are NumPy can't be traced
+    mx = small_gpu(*capability, **({"spoil": spoil} if spoilt else {}))
     name = "op" if row.metric == "bandwidth" else "chain"
     n = 256 if row.metric == "bandwidth" else 0
     case = Case(row.metric, "gpu", "kernel", row.dtype, n, {name: row.name})
-    workload = getattr(kernel_steps, row.metric)(bench(case, mx))
+    workload = getattr(kernel_steps, row.metric)(request(case))
     workload.step(workload.units)()
     work = workload.sizes["work_bytes" if row.metric == "bandwidth" else "work_ops"]
     assert work == workload.units * workload.unit_work > 0
@@ -453,25 +468,20 @@ def test_a_kernel_is_wired_and_checked(row: Any, spoilt: bool) -> None:
     assert 4 <= workload.units <= workload.largest_k
     if row.metric == "bandwidth":  # small arrays: so many that no cache holds them
         assert (workload.largest_k, workload.units) == (64, 32)
-        assert workload.unit_work == sizes.STREAMS[row.name] * n * n * 4
+        assert workload.unit_work == arrays(row.name) * n * n * 4
     answer = workload.check()
     assert answer.exact is not spoilt
     assert bool(answer.problem) is spoilt
 
 
-def after_a_run(gpu: FakeGpu, dtype: str, chain: str) -> tuple[tuple[str, ...], dict[str, Any]]:
-    gpu.compile = lambda function: function
-    workload = kernel_steps.flops(
-        bench(Case("flops", "gpu", "kernel", dtype, 0, {"chain": chain}), gpu)
-    )
+def after_a_run(dtype: str, name: str) -> After:
+    workload = kernel_steps.flops(request(chain(dtype, name)))
     workload.step(1)()
-    assert workload.after is not None
     return workload.after()
 
 
-@pytest.mark.usefixtures("small_gpu")
 @pytest.mark.parametrize(
-    ("dtype", "chain", "per_clock"),
+    ("dtype", "name", "per_clock"),
     [
         ("bfloat16", "wgmma", 4096),
         ("tfloat32", "wgmma_registers", 2048),
@@ -480,92 +490,77 @@ def after_a_run(gpu: FakeGpu, dtype: str, chain: str) -> tuple[tuple[str, ...], 
     ],
 )
 def test_a_kernel_counts_its_clock_and_the_peak_at_it(
-    dtype: str, chain: str, per_clock: int
+    small_gpu: Any, dtype: str, name: str, per_clock: int
 ) -> None:
-    notes, details = after_a_run(FakeGpu(_mlx.core()), dtype, chain)
-    assert details["chip_clock_mhz"] == pytest.approx(1785)
-    assert details["clock_peak"] == {
-        "rate": pytest.approx(2 * per_clock * 1.785e9),
-        "source": f"2 SM x {per_clock:,} operations a clock x 1,785 MHz, counted on the chip",
-    }
-    (note,) = notes
-    assert note.startswith("chip clock 1,785 MHz by its own counter; the last run did ")
+    small_gpu()
+    details = after_a_run(dtype, name).details
+    assert details.chip_clock_hz == pytest.approx(1785e6)
+    assert details.clock_peak is not None
+    assert details.clock_peak.rate == pytest.approx(2 * per_clock * 1.785e9)
+    for part in ("2 SM", f"{per_clock:,}", "1,785 MHz"):
+        assert part in details.clock_peak.source
 
 
-@pytest.mark.usefixtures("small_gpu")
-def test_the_share_of_the_peak_is_that_of_the_whole_run() -> None:
+def test_the_share_of_the_peak_is_that_of_the_whole_run(small_gpu: Any) -> None:
     # 2 SM of 4,096 operations a clock at 1.785 GHz for 10 ms, and a block that starts 1 us later.
     row = KERNELS["wgmma-bfloat16-cuda"]
-    ops = gpu_kernels.build(row, FakeGpu(_mlx.core()), launches=1).work.ops
+    ops = gpu_kernels.build(row, small_gpu(), launches=1).work.ops
     share = ops / (2 * 4096 * 1.785e9 * 10.001e-3)
-    (note,), _ = after_a_run(FakeGpu(_mlx.core()), "bfloat16", "wgmma")
-    assert f"did {share:.1%} of the peak" in note
+    (note,) = after_a_run("bfloat16", "wgmma").notes
+    assert f"{share:.1%}" in note
 
 
-@pytest.mark.usefixtures("small_gpu")
 @pytest.mark.parametrize(("cycles", "ns"), [(1785 * 10**6, 10**7), (1785 * 10, 10**7)])
-def test_a_clock_that_can_not_be_right_makes_no_peak(cycles: int, ns: int) -> None:
+def test_a_clock_that_can_not_be_right_makes_no_peak(small_gpu: Any, cycles: int, ns: int) -> None:
     """A hundred times too fast or too slow."""
-    gpu = FakeGpu(_mlx.core())
-    gpu.stamps = lambda *_: np.array([[5, 10, 5 + cycles, 10 + ns]], np.uint64)
-    (note,), details = after_a_run(gpu, "bfloat16", "wgmma")
-    assert note.startswith("the chip's own counter can't be right (chip clock ")
-    assert details == {}
+    small_gpu(stamps=lambda *_: np.array([[5, 10, 5 + cycles, 10 + ns]], np.uint64))
+    after = after_a_run("bfloat16", "wgmma")
+    assert (len(after.notes), after.details) == (1, Details())
 
 
-@pytest.mark.usefixtures("small_gpu")
-def test_the_clock_is_that_of_the_timed_runs_not_of_the_slope() -> None:
-    gpu = FakeGpu(_mlx.core())
-    gpu.compile = lambda function: function
+def test_the_clock_is_that_of_the_timed_runs_not_of_the_slope(small_gpu: Any) -> None:
+    gpu = small_gpu()
     launch = itertools.count(1)  # one after the other, 11 ms apart
     gpu.stamps = lambda *shape: chip_stamps(*shape) + np.uint64(next(launch) * 11_000_000)
-    workload = kernel_steps.flops(
-        bench(Case("flops", "gpu", "kernel", "bfloat16", 0, {"chain": "wgmma"}), gpu)
-    )
+    workload = kernel_steps.flops(request(chain("bfloat16", "wgmma")))
     workload.step(workload.units)()
     workload.check()
     gpu.stamps = lambda *_: np.array([[5, 10, 5 + 10**6, 10 + 10**6]], np.uint64)
     workload.step(1)()
-    assert workload.after is not None
-    assert workload.after()[1]["chip_clock_mhz"] == pytest.approx(1785)
+    assert workload.after().details.chip_clock_hz == pytest.approx(1785e6)
 
 
-@pytest.mark.usefixtures("small_gpu")
-def test_a_chip_of_unknown_rate_has_a_clock_and_no_peak() -> None:
-    notes, details = after_a_run(FakeGpu(_mlx.core(), (12, 0)), "bfloat16", "mma_sync")
-    assert notes == ("chip clock 1,785 MHz by its own counter",)
-    assert details == {"chip_clock_mhz": pytest.approx(1785)}
+def test_a_chip_of_unknown_rate_has_a_clock_and_no_peak(small_gpu: Any) -> None:
+    small_gpu(12, 0)
+    after = after_a_run("bfloat16", "mma_sync")
+    assert "1,785 MHz" in after.notes[0]
+    assert after.details == Details(chip_clock_hz=pytest.approx(1785e6))
 
 
-@pytest.mark.usefixtures("small_gpu")
-def test_a_clock_that_the_kernel_did_not_write_leaves_that_of_nvml() -> None:
-    silent = FakeGpu(_mlx.core(), stamps=lambda *shape: np.zeros(shape, np.uint64))
-    notes, details = after_a_run(silent, "bfloat16", "wgmma")
-    assert ("could not be read" in notes[0], details) == (True, {})
+def test_a_clock_that_the_kernel_did_not_write_leaves_that_of_nvml(small_gpu: Any) -> None:
+    small_gpu(stamps=lambda *shape: np.zeros(shape, np.uint64))
+    after = after_a_run("bfloat16", "wgmma")
+    assert (len(after.notes), after.details) == (1, Details())
 
 
-@pytest.mark.usefixtures("small_gpu")
-def test_streams_count_no_clock() -> None:
+def test_streams_count_no_clock(small_gpu: Any) -> None:
+    small_gpu()
     case = Case("bandwidth", "gpu", "kernel", "float32", 256, {"op": "copy"})
-    workload = kernel_steps.bandwidth(bench(case, FakeGpu(_mlx.core())))
-    assert workload.after is not None
-    assert workload.after() == ((), {})
+    assert kernel_steps.bandwidth(request(case)).after() == After()
 
 
-@pytest.mark.usefixtures("small_gpu")
-def test_a_kernel_that_the_chip_lacks_says_so() -> None:
-    mx = FakeGpu(_mlx.core(), (8, 0))
-    case = Case("flops", "gpu", "kernel", "float8_e4m3", 0, {"chain": "wgmma"})
+def test_a_kernel_that_the_chip_lacks_says_so(small_gpu: Any) -> None:
+    small_gpu(8, 0)
     with pytest.raises(nnbt.Unsupported, match=r"needs compute capability 9\.0"):
-        kernel_steps.flops(bench(case, mx))
+        kernel_steps.flops(request(chain("float8_e4m3", "wgmma")))
 
 
-@pytest.mark.usefixtures("small_gpu")
 @pytest.mark.parametrize("op", ["copy", "bulk_copy"])
-def test_arrays_too_small_for_a_kernel_are_refused(op: str) -> None:
+def test_arrays_too_small_for_a_kernel_are_refused(small_gpu: Any, op: str) -> None:
+    small_gpu()
     case = Case("bandwidth", "gpu", "kernel", "float32", 16, {"op": op})
-    with pytest.raises(nnbt.Unsupported, match=r"moves at least .*: type a larger --sizes"):
-        kernel_steps.bandwidth(bench(case, FakeGpu(_mlx.core())))
+    with pytest.raises(nnbt.Unsupported, match="--sizes"):
+        kernel_steps.bandwidth(request(case))
 
 
 # Engine mlx-compiled
@@ -588,7 +583,8 @@ def test_compiled_graphs_give_the_same_answers(metric: str, dtype: str) -> None:
     ).results
     assert row.status == "OK", row.reason
     assert row.verdict == "VALID", row.reasons
-    assert row.details["slope"]["doubling"] == pytest.approx(2, rel=0.01)
+    assert row.slope is not None
+    assert row.slope.doubling == pytest.approx(2, rel=0.01)
 
 
 @pytest.mark.parametrize("engine", ["mlx", "mlx-compiled"])
@@ -613,15 +609,33 @@ def evaluate_once(mx: Any, step: Any) -> list[Any]:
 
     captured = inspect.getclosurevars(step).nonlocals
     if "graph" in captured:
-        evaluated = captured["graph"](range(captured["k"]))
+        evaluated = captured["graph"](range(captured["k"]), captured["inputs"])
         mx.eval(evaluated)
     return evaluated
 
 
-def test_an_input_that_is_taken_is_noted() -> None:
-    noting = _Noting(["a", "b", "c"])  # type: ignore[list-item]
-    assert (noting[2], noting[0], noting[2]) == ("c", "a", "c")
-    assert list(noting.used) == [2, 0]
+def test_a_compiled_call_gets_the_inputs_that_it_uses() -> None:
+    mx, counts = _mlx.core(), []
+    params: dict[str, int | str] = {"cpu_workers": 1, "data": "normal"}
+    setup = Setup(request(Case("flops", "cpu", "mlx-compiled", "float32", 33, params)))
+    setup.prepare(8)
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arrays: Any) -> Any:
+            counts.append(len(arrays))
+            return function(*arrays)
+
+        return call
+
+    setup.mx = SimpleNamespace(compile=counted)
+    compiled = setup._compiled(
+        lambda units, inputs: [mx.negative(inputs(unit).blocks[0]) for unit in units]
+    )
+    for first in (0, 5):
+        made = compiled(range(first, first + 2), setup.input)
+        expected = [-np.array(setup.input(first + i).blocks[0]) for i in range(2)]
+        assert np.array_equal(np.array(made), expected)
+    assert counts == [2, 2]
 
 
 # What a table shows
@@ -630,7 +644,7 @@ def test_an_input_that_is_taken_is_noted() -> None:
 def test_peaks_show_their_chain_and_no_size() -> None:
     run = nnbt.run("flops", "cpu", engine="native", measure=FakeMeasure())
     text = table_text(run.results, None, color=False)
-    assert "most operations that one instruction" in text.splitlines()[0]
+    assert "compute ceiling: one instruction" in text.splitlines()[0]
     assert "n=0" not in text
     assert " n " not in text.splitlines()[1]
     assert all(str(row.case.params["chain"]) in text for row in run.results)
@@ -655,7 +669,7 @@ def test_streams_show_operation_stores_and_conventions() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("dtype", metrics.MATRIX_DTYPES)
+@pytest.mark.parametrize("dtype", kernel.DTYPES)
 def test_a_gpu_runs_a_kernel_of_each_type_or_says_why_not(dtype: str) -> None:
     run = nnbt.run("flops", "gpu", dtype, engine="kernel", runs=5)
     assert all(row.status == "OK" or row.reason for row in run.results)
@@ -663,7 +677,7 @@ def test_a_gpu_runs_a_kernel_of_each_type_or_says_why_not(dtype: str) -> None:
     assert done or dtype in ("tfloat32", "bfloat16", "int8", "float8_e4m3")
     assert all(row.verdict != "INVALID" for row in done), [row.reasons for row in done]
     if sys.platform != "darwin":
-        assert all(200 < row.details["chip_clock_mhz"] < 4000 for row in done)
+        assert all(2e8 < (row.details.chip_clock_hz or 0) < 4e9 for row in done)
 
 
 @pytest.mark.gpu
@@ -677,7 +691,7 @@ def test_a_gpu_runs_every_bandwidth_kernel() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(sys.platform == "darwin", reason="cuBLASLt is NVIDIA's")
-@pytest.mark.parametrize("dtype", metrics.MATRIX_DTYPES)
+@pytest.mark.parametrize("dtype", kernel.DTYPES)
 def test_a_gpu_multiplies_by_its_library(dtype: str) -> None:
     (row,) = nnbt.run("flops", "gpu", dtype, [512], engine="library", runs=5).results
     assert row.status == "OK" or row.reason
@@ -703,6 +717,20 @@ def cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return tmp_path / "nnbt"
 
 
+def keep(ceilings: Ceilings, row: Result) -> None:
+    """Keeps a row as a run does."""
+    if cell_of(row.case).ceiling and fit_for_ceiling(row):
+        ceilings.remember(row.case, ceiling_rate(row), row.unit, described(row))
+
+
+def kept(*rows: Result, keep_file: bool = False) -> Ceilings:
+    """The ceilings that rows make, kept for this process alone or in the file."""
+    found = Ceilings("abc", keep=keep_file)
+    for row in rows:
+        keep(found, row)
+    return found
+
+
 def ceiling(best: float, **changes: Any) -> Result:
     params = {"cpu_workers": 2, "op": "triad", "stores": "nontemporal"}
     case = Case("bandwidth", "cpu", "native", "float64", N, params)
@@ -714,9 +742,7 @@ MLX_CASE = Case("bandwidth", "cpu", "mlx", "float32", N, {"op": "copy", "cpu_wor
 
 
 def test_the_best_rate_is_kept_for_the_next_process(cache: Any) -> None:
-    first = Ceilings("abc", keep=True)
-    for rate in (10e9, 30e9, 20e9):
-        first.remember(ceiling(rate))
+    kept(*map(ceiling, (10e9, 30e9, 20e9)), keep_file=True)
     (file,) = cache.iterdir()
     assert file.name == "ceilings-abc.json"
     known = Ceilings("abc", keep=True).known(MLX_CASE, "")
@@ -728,11 +754,8 @@ def test_the_best_rate_is_kept_for_the_next_process(cache: Any) -> None:
 
 @pytest.mark.usefixtures("cache")
 def test_the_same_operation_counts_before_the_best_of_all() -> None:
-    best = Ceilings("abc", keep=True)
-    best.remember(ceiling(30e9))
     copy = replace(ceiling(20e9).case, params={**ceiling(1).case.params, "op": "copy"})
-    best.remember(ceiling(20e9, case=copy))
-    known = best.known(MLX_CASE, "")
+    known = kept(ceiling(30e9), ceiling(20e9, case=copy)).known(MLX_CASE, "")
     assert known is not None
     assert known.rate == 20e9
 
@@ -748,8 +771,7 @@ def test_the_same_operation_counts_before_the_best_of_all() -> None:
     ],
 )
 def test_what_is_no_ceiling_is_not_kept(changes: dict[str, Any], cache: Any) -> None:
-    best = Ceilings("abc", keep=True)
-    best.remember(ceiling(30e9, **changes))
+    best = kept(ceiling(30e9, **changes), keep_file=True)
     assert best.known(MLX_CASE, "") is None
     assert not cache.exists()
 
@@ -758,28 +780,25 @@ def test_what_is_no_ceiling_is_not_kept(changes: dict[str, Any], cache: Any) -> 
 def test_small_arrays_of_a_gpu_are_no_ceiling() -> None:
     case = Case("bandwidth", "gpu", "kernel", "float32", N, {"op": "triad"})
     mlx = Case("bandwidth", "gpu", "mlx", "float32", N, {"op": "add"})
-    best = Ceilings("abc", keep=True)
-    best.remember(ceiling(9e12, case=case, sizes={"matrix_bytes": 2**26}))
-    assert best.known(mlx, "") is None
-    best.remember(ceiling(4e12, case=case, sizes={"matrix_bytes": 2**30}))
-    assert best.known(mlx, "") is not None
+    small = ceiling(9e12, case=case, sizes={"matrix_bytes": 2**26})
+    assert kept(small).known(mlx, "") is None
+    assert kept(replace(small, sizes={"matrix_bytes": 2**30})).known(mlx, "") is not None
 
 
 @pytest.mark.usefixtures("cache")
-def test_ceilings_do_not_compare_with_other_threads_or_with_themselves() -> None:
-    best = Ceilings("abc", keep=True)
-    best.remember(ceiling(30e9))
+def test_ceilings_do_not_compare_with_other_threads() -> None:
     other = replace(MLX_CASE, params={"op": "copy", "cpu_workers": 1})
-    assert best.known(other, "") is None
-    assert best.known(ceiling(1).case, "") is None
+    assert kept(ceiling(30e9)).known(other, "") is None
 
 
 @pytest.mark.usefixtures("cache")
 def test_tf32_compares_with_tf32_and_complex_numbers_with_float32() -> None:
-    best = Ceilings("abc", keep=True)
-    for token, rate in (("float32", 60e12), ("tfloat32", 400e12)):
-        case = Case("flops", "gpu", "kernel", token, 0, {"chain": "x"})
-        best.remember(ceiling(rate, case=case, unit="FLOP/s", slope_rate=rate * 1.01))
+    best = kept(
+        *(
+            ceiling(rate, case=chain(token, "x"), unit="FLOP/s", slope_rate=rate * 1.01)
+            for token, rate in (("float32", 60e12), ("tfloat32", 400e12))
+        )
+    )
     for token, precision, rate in (
         ("float32", "TF32", 404e12),
         ("float32", "full", 60.6e12),
@@ -801,15 +820,13 @@ def test_ages_are_in_words(ago: int, words: str) -> None:
 
 
 def test_an_old_ceiling_gives_way_to_a_lower_one(cache: Any) -> None:
-    Ceilings("abc", keep=True).remember(ceiling(30e9))
+    kept(ceiling(30e9), keep_file=True)
     file = cache / "ceilings-abc.json"
     text = json.loads(file.read_text())
     for row in text["ceilings"].values():
         row["measured"] = "2020-01-01T00:00:00+00:00"
     file.write_text(json.dumps(text))
-    best = Ceilings("abc", keep=True)
-    best.remember(ceiling(20e9))
-    known = best.known(MLX_CASE, "")
+    known = kept(ceiling(20e9), keep_file=True).known(MLX_CASE, "")
     assert known is not None
     assert known.rate == 20e9
 
@@ -818,9 +835,8 @@ def test_an_old_ceiling_gives_way_to_a_lower_one(cache: Any) -> None:
 def test_a_file_of_something_else_counts_as_none(text: str, cache: Any) -> None:
     cache.mkdir()
     (cache / "ceilings-abc.json").write_text(text)
-    best = Ceilings("abc", keep=True)
-    assert best.known(MLX_CASE, "") is None
-    best.remember(ceiling(30e9))
+    assert Ceilings("abc", keep=True).known(MLX_CASE, "") is None
+    kept(ceiling(30e9), keep_file=True)
     assert Ceilings("abc", keep=True).known(MLX_CASE, "") is not None
 
 
@@ -829,9 +845,20 @@ def test_a_folder_that_can_not_be_written_lasts_for_the_process(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(measured, "folder", lambda: tmp_path / "file" / "nnbt")
-    best = Ceilings("abc", keep=True)
-    best.remember(ceiling(30e9))
+    best = kept(ceiling(30e9), keep_file=True)
     assert best.known(MLX_CASE, "") is not None
+
+
+def test_a_run_keeps_its_ceilings_and_no_other_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "last_cache_bytes", lambda: None)
+    asked: list[tuple[str, float, str]] = []
+    monkeypatch.setattr(
+        Ceilings, "remember", lambda _, case, rate, *__: asked.append((case.engine, rate))
+    )
+    run = nnbt.run(
+        engine=["native", "mlx"], device="cpu", sizes=[N], op="copy", measure=FakeMeasure()
+    )
+    assert asked == [("native", row.best_rate) for row in run.results[:2]]
 
 
 def test_scripted_times_never_reach_the_cache(cache: Any) -> None:
@@ -840,12 +867,13 @@ def test_scripted_times_never_reach_the_cache(cache: Any) -> None:
 
 
 def test_rows_show_their_share_of_the_measured_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nnbt.results.columns import COLUMNS
-
     known = Measured(4e9, "B/s", "native triad", "2026-01-01T00:00:00+00:00")
     monkeypatch.setattr(Ceilings, "known", lambda *_: known)
-    (row,) = nnbt.run(device="cpu", sizes=[N], measure=FakeMeasure()).results
+    row, *own = nnbt.run(
+        device="cpu", sizes=[N], engine=["mlx", "native"], op="copy", measure=FakeMeasure()
+    ).results
+    assert [result.measured_ceiling for result in own] == [None, None]  # ceilings themselves
     column = next(column for column in COLUMNS if column.key == "pct_of_ceiling")
-    assert row.details["measured_ceiling"] == asdict(known)
+    assert row.measured_ceiling == known
     assert column.value(row) == pytest.approx(row.rate / 4e9 * 100)
-    assert any("native triad, measured" in note for note in row.notes)
+    assert any("native triad" in note for note in row.notes)

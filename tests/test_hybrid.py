@@ -8,12 +8,14 @@ import pytest
 
 import nnbt
 from nnbt import _native
-from nnbt.engines.mlx.bench import Bench
-from nnbt.engines.mlx.data import Placement
-from nnbt.engines.mlx.hybrid import WINDOW_S, Pair, Side, overlap_of, pair_of
+from nnbt.engines.mlx.data import Place
+from nnbt.engines.mlx.hybrid import WINDOW_S, PairedStep, Side, overlap_of, pair_of
+from nnbt.engines.mlx.setup import Setup
 from nnbt.machine import mlx as _mlx
-from nnbt.pipeline.matrix import sizes_of
 from nnbt.spec.case import Case
+from nnbt.spec.cell import Request
+from nnbt.spec.formulas import bandwidth_sizes
+from nnbt.spec.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +72,7 @@ def test_a_pair_runs_all_repetitions_of_both_sides_in_two_threads() -> None:
         threads[name].add(threading.current_thread().name)
         counts[name] += 1
 
-    pair = Pair(
+    pair = PairedStep(
         Side("cpu", lambda: step("cpu"), 10, 1e-3, repetitions=3),
         lambda: Side("gpu", lambda: step("gpu"), 10, 1e-3, repetitions=7),
     )
@@ -86,38 +88,36 @@ def test_an_error_in_the_other_thread_comes_back() -> None:
     def fails() -> None:
         raise RuntimeError("out of memory")
 
-    pair = Pair(Side("cpu", lambda: None, 10, 1e-3), lambda: Side("gpu", fails, 10, 1e-3))
+    pair = PairedStep(Side("cpu", lambda: None, 10, 1e-3), lambda: Side("gpu", fails, 10, 1e-3))
     with pytest.raises(RuntimeError, match="out of memory"):
         pair.run()
     pair.close()
 
 
-def cpu_bench(own_stream: bool) -> Bench:
+def cpu_setup(own_stream: bool) -> Setup:
     mx = _mlx.core()
     case = Case("bandwidth", "cpu", "mlx", "float32", 256, {"op": "copy", "cpu_workers": 1})
-    place = Placement(mx, "cpu", 1)
+    place = Place(mx, "cpu", 1)
     if own_stream:
-        place.default = mx.new_stream(mx.cpu)
-        place.streams = [place.default]
-    return Bench(mx, case, place, sizes_of(case), 8, _native.measure)
+        place.streams = [mx.new_stream(mx.cpu)]
+    return Setup(Request(case, bandwidth_sizes(case), Options(), _native.measure), place)
 
 
 def test_two_cpu_sides_share_a_window() -> None:
     """The whole builder with real MLX, a CPU stream of another thread in the place of the GPU."""
-    workload = pair_of(cpu_bench(False), lambda: cpu_bench(True), _native.measure)
+    workload = pair_of(cpu_setup(False), lambda: cpu_setup(True), _native.measure)
     samples = nnbt.measure(workload.step(1), warmup=1, runs=3)
     answer = workload.check()
-    assert workload.after is not None
-    (note,), details = workload.after()
-    found = details["hybrid"]
-    assert isinstance(found, dict)
+    after = workload.after()
+    (note,), found = after.notes, after.details.shared_window
+    assert found is not None
     assert answer.exact is True
     assert answer.distinct is True
-    assert 0 < found["overlap"] <= 1
-    for name in ("cpu", "gpu"):
-        assert found[name]["solo_rate"] > 0
-        assert found[name]["overlap_rate"] > 0
-        assert found[name]["repetitions"] == workload.sizes[f"{name}_repetitions"]
+    assert 0 < found.overlap <= 1
+    for name, side in (("cpu", found.cpu), ("gpu", found.gpu)):
+        assert side.solo_rate > 0
+        assert side.overlap_rate > 0
+        assert side.repetitions == workload.sizes[f"{name}_repetitions"]
     assert workload.unit_work == workload.sizes["work_bytes"]
     assert workload.unit_work % (2 * 256 * 256 * 4) == 0
     assert "GB/s together" in note

@@ -11,17 +11,17 @@ from nnbt._native import Unsupported
 from nnbt.cli import info
 from nnbt.machine.devices import DEVICES
 from nnbt.pipeline.matrix import METRICS
-from nnbt.pipeline.plan import DATA
-from nnbt.results.columns import COLUMNS, TERMINAL_ONLY
+from nnbt.results.columns import COLUMNS, CSV_COLUMNS
 from nnbt.spec.dtypes import DTYPES
 from nnbt.spec.errors import Refusal
+from nnbt.spec.options import DATA
 from nnbt.verdict.checks import CHECKS
 
 NAMES = {
     "formulas": list(METRICS),
     "checks": [check.code for check in CHECKS],
     "columns": [
-        *(column.key for column in COLUMNS if column.key not in TERMINAL_ONLY),
+        *(column.key for column in CSV_COLUMNS),
         *(f"  {column.header}  " for column in COLUMNS if column.rank is not None),
     ],
     "dtypes": list(DTYPES),
@@ -32,14 +32,17 @@ NAMES = {
 
 def test_the_overview_names_machine_libraries_and_devices() -> None:
     text = info.overview()
-    for word in ("processor", "memory", "mlx", "clock", *DEVICES):
+    for word in ("CPU", "memory", "mlx", "clock", *DEVICES):
         assert re.search(rf"^  {word}\b|^{word}\b", text, re.MULTILINE), word
 
 
 def test_a_device_that_is_missing_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = dataclasses.replace(DEVICES["gpu"], missing=lambda: Refusal("No GPU at all", "use it"))
+    refusal = Refusal("No GPU at all", "use --device cpu")
+    gone = dataclasses.replace(DEVICES["gpu"], missing=lambda: refusal)
     monkeypatch.setitem(DEVICES, "gpu", gone)
-    assert "No GPU at all" in info.overview()
+    text = info.overview()
+    assert "No GPU at all." in text
+    assert "use --device" not in text
 
 
 def test_the_overview_says_what_has_not_been_proven() -> None:

@@ -13,14 +13,18 @@ from scipy import stats
 import nnbt
 from fake_measure import FakeMeasure
 from faults import FAULTS, Fault, with_counters
+from nnbt.peaks.published import Ceiling
 from nnbt.pipeline import session as runner
+from nnbt.results.schema1 import _CODES as RENAMED
 from nnbt.spec.case import Case
+from nnbt.spec.precision import effective_bits, expected_bits
 from nnbt.spec.workload import Answer, DataShare
-from nnbt.timing.slope import fit
+from nnbt.timing.scatter import modes, rank_correlation
+from nnbt.timing.slope import Slope, fit
 from nnbt.timing.statistics import summarize
+from nnbt.verdict import slope as slope_checks
 from nnbt.verdict.checks import CHECKS
-from nnbt.verdict.checks.timing import modes, rank_correlation
-from nnbt.verdict.evidence import Ceiling, Evidence, effective_bits, expected_bits
+from nnbt.verdict.evidence import Evidence
 from nnbt.verdict.judge import judge
 
 SEVERITY = {check.code: check.severity for check in CHECKS}
@@ -52,6 +56,9 @@ def test_a_planted_fault_changes_the_verdict(fault: Fault, monkeypatch: pytest.M
 
     measure = FakeMeasure()
     changes = fault.plant(monkeypatch, measure) or {}
+    if fault.finding:
+        only = {fault.finding: slope_checks.DISAGREEMENTS[fault.finding]}
+        monkeypatch.setattr(slope_checks, "DISAGREEMENTS", only)
     faulty = judged(**{"measure": measure} | fault.case | changes)
     assert fault.code in codes(faulty)
     assert faulty.verdict == VERDICT[SEVERITY[fault.code]]
@@ -60,12 +67,20 @@ def test_a_planted_fault_changes_the_verdict(fault: Fault, monkeypatch: pytest.M
 def test_counters_that_close_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with_counters(monkeypatch)
     row = judged(measure=FakeMeasure())
-    assert row.details["pmu"]["status"] == "ok"
+    assert row.details.counters is not None
+    assert row.details.counters.status == "ok"
     assert (row.verdict, row.reasons) == ("VALID", ())
 
 
 def test_every_check_has_a_planted_fault() -> None:
     assert {fault.code for fault in FAULTS} == {check.code for check in CHECKS}
+    findings = {fault.finding for fault in FAULTS if fault.finding}
+    assert findings == set(slope_checks.DISAGREEMENTS)
+
+
+def test_renamed_codes_are_gone_and_their_new_names_exist() -> None:
+    assert not set(RENAMED) & set(SEVERITY)
+    assert set(RENAMED.values()) <= set(SEVERITY)
 
 
 def test_reasons_stand_worst_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,8 +159,8 @@ def test_an_answer_without_a_comparison_is_unchecked() -> None:
         (1.0, {}, set()),
         (2.4, {}, set()),  # a slope that was disturbed a little
         (2.6, {}, {"HEADLINE_OFF_SLOPE"}),
-        (2.6, {"steal_time": 0.5}, {"NOISY_NEIGHBOUR"}),
-        (6.0, {"steal_time": 0.5}, {"NOISY_NEIGHBOUR", "HEADLINE_OFF_SLOPE"}),
+        (2.6, {"steal_time": 0.5}, {"BACKGROUND_LOAD"}),
+        (6.0, {"steal_time": 0.5}, {"BACKGROUND_LOAD", "HEADLINE_OFF_SLOPE"}),
         (100.0, {}, {"HEADLINE_OFF_SLOPE"}),
     ],
 )
@@ -156,7 +171,7 @@ def test_the_headline_must_fit_the_slope(
     assert codes_of(slope=slope, readings=readings) == found
 
 
-@pytest.mark.parametrize(("steal", "found"), [(0.5, {"NOISY_NEIGHBOUR"}), (0.0, None)])
+@pytest.mark.parametrize(("steal", "found"), [(0.5, {"BACKGROUND_LOAD"}), (0.0, None)])
 def test_beside_others_the_median_run_is_set_against_the_slope(
     steal: float, found: set[str] | None
 ) -> None:
@@ -170,13 +185,13 @@ def test_beside_others_the_median_run_is_set_against_the_slope(
 def test_a_first_unit_that_was_skipped_is_no_mere_slowdown() -> None:
     """Two K, of which the first spins for a tenth of its time."""
     slope = fit({1: 1e-3, 2: 20e-3}, 1e-6)
-    assert codes_of(slope=slope) == {"HEADLINE_OFF_SLOPE", "SUPERLINEAR"}
+    assert codes_of(slope=slope) == {"HEADLINE_OFF_SLOPE", "SLOPE_DISAGREES"}
 
 
 @pytest.mark.parametrize(
     ("doubling", "window_s", "found"),
     [
-        (1.6, 0.05, {"SLOPE_UNCLEAR"}),
+        (1.6, 0.05, {"SLOPE_DISAGREES"}),
         (1.6, 0.6, {"WORK_NOT_DONE"}),
         (1.3, 0.05, {"WORK_NOT_DONE"}),
     ],
@@ -186,6 +201,37 @@ def test_a_window_too_short_to_see_neighbours(
 ) -> None:
     slope = replace(fit(LINE, 1e-6), doubling=doubling)
     assert codes_of(slope=slope, window_s=window_s) == found
+
+
+def findings(**changes: Any) -> set[str]:
+    made = evidence(**changes)
+    return {name for name, test in slope_checks.DISAGREEMENTS.items() if test(made)}
+
+
+STEEP = replace(fit(LINE, 1e-6), doubling=2.3)
+BENT = replace(fit(LINE, 1e-6), residual=0.51)
+FAST = replace(fit(LINE, 1e-6), unit_s=0.5e-3)
+
+
+@pytest.mark.parametrize(
+    ("slope", "window_s", "found"),
+    [
+        (STEEP, 1.0, {"superlinear"}),
+        (replace(STEEP, doubling=2.2), 1.0, set()),
+        (BENT, 1.0, {"bent"}),
+        (replace(BENT, residual=0.5), 1.0, set()),
+        (FAST, 1.0, {"median"}),
+        (replace(FAST, unit_s=0.56e-3), 1.0, set()),
+        (replace(BENT, doubling=1.79), 0.4, {"unclear", "bent"}),
+        (replace(STEEP, residual=0.6), 1.0, {"superlinear", "bent"}),
+        (replace(BENT, doubling=None), 1.0, set()),  # nothing is told, so nothing disagrees
+    ],
+)
+def test_each_disagreement_has_its_threshold(
+    slope: Slope, window_s: float, found: set[str]
+) -> None:
+    assert findings(slope=slope, window_s=window_s) == found
+    assert ("SLOPE_DISAGREES" in codes_of(slope=slope, window_s=window_s)) == bool(found)
 
 
 @pytest.mark.parametrize(
@@ -205,10 +251,10 @@ def test_a_share_of_zeros_is_judged_by_its_scatter(n: int, zero: float, found: s
 
 def test_a_slope_that_tells_nothing_shows_no_rate() -> None:
     row = judged(measure=FakeMeasure(unit_ns=1_000), metric="flops")
-    assert row.details["slope"]["doubling"] is None
+    assert row.slope is not None
+    assert row.slope.doubling is None
     assert (row.slope_rate, row.overhead_us) == (None, None)
-    (bound,) = (reason for reason in row.reasons if reason.code == "LATENCY_BOUND")
-    assert "slope" not in bound.sentence
+    assert "LAUNCH_BOUND" in codes(row)
 
 
 @pytest.mark.parametrize("bits", [8, 10, 16, 23])
@@ -251,6 +297,7 @@ def test_rank_correlation_of_equal_samples_is_zero() -> None:
         ([100] * 20, None),
         ([100, 101, 99] * 7, None),
         ([100] * 15 + [150] * 5, (100, 150)),
+        ([100] * 7 + [150] * 2, None),  # too few
         ([100] * 19 + [150], None),  # one outlier is no mode
         ([100] * 10 + [110] * 10, None),  # too near
         (list(range(100, 200)), None),  # a broad single group

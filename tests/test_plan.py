@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
 from nnbt._native import Unsupported
 from nnbt.pipeline import plan
+from nnbt.pipeline.matrix import cell_of
 from nnbt.pipeline.memory import check_memory
-from nnbt.pipeline.plan import Options, default_op, make_plan
+from nnbt.pipeline.plan import Planned, default_op, make_plan
 from nnbt.spec.case import Case
+from nnbt.spec.errors import Refusal
+from nnbt.spec.options import Options
 
 GIB = 2**30
 
 
+def planned(**changes: object) -> tuple[Planned, ...]:
+    return make_plan(Options(**{"device": "cpu", "cpu_workers": 2} | changes)).planned  # type: ignore[arg-type]
+
+
 def cases(**changes: object) -> tuple[Case, ...]:
-    return make_plan(Options(**{"device": "cpu", "cpu_workers": 2} | changes)).cases  # type: ignore[arg-type]
+    return tuple(item.case for item in planned(**changes))
 
 
 def test_the_defaults_are_the_documented_ones() -> None:
@@ -95,30 +101,29 @@ def test_the_operation_of_each_device(device: str, metal: bool, op: str) -> None
     ids=str,
 )
 def test_what_can_not_be_is_refused_in_one_sentence(changes: dict[str, object]) -> None:
-    with pytest.raises(Unsupported, match="type ") as refused:
+    with pytest.raises(Unsupported, match=r"^[^\n]+\.$"):
         cases(**changes)
-    assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("names", ["metrics", "engines", "dtypes", "data"])
+@pytest.mark.parametrize("names", ["metrics", "engines", "dtypes", "data", "sizes"])
 def test_nothing_to_measure_is_refused(names: str) -> None:
-    with pytest.raises(Unsupported, match="needs at least one name"):
+    with pytest.raises(Refusal, match="is empty"):
         cases(**{names: ()})
 
 
 def test_an_operation_that_counts_for_nothing_is_said() -> None:
     made = make_plan(Options(device="cpu", metrics=("flops",), sizes=(64,), op="copy"))
-    assert made.notes == ("flops by mlx has no operation to choose: --op does not count for it",)
+    (note,) = made.notes
+    assert "--op" in note
 
 
 def test_a_working_set_beyond_free_memory_is_refused_with_the_figures() -> None:
-    (case,) = cases(sizes=(20000,))
     with pytest.raises(Unsupported) as refused:
-        check_memory([case], {"cpu": GIB})
+        check_memory(planned(sizes=(20000,)), {"cpu": GIB})
     sentence = str(refused.value)
     assert re.search(r"n = 20000 needs [\d.]+ GiB and cpu has 1\.0 GiB free", sentence)
     smaller = int(sentence.split("--sizes ")[1].split(maxsplit=1)[0])
-    check_memory(cases(sizes=(smaller,)), {"cpu": GIB})
+    check_memory(planned(sizes=(smaller,)), {"cpu": GIB})
 
 
 @pytest.mark.parametrize(
@@ -128,22 +133,25 @@ def test_a_working_set_beyond_free_memory_is_refused_with_the_figures() -> None:
 def test_conv_is_told_to_make_that_smaller_which_is_too_large(
     name: str, value: int, free: int
 ) -> None:
-    options = {"metrics": ("conv",), "device": "cpu", "sizes": (value if name == "n" else 64,)}
-    (case,) = cases(**options, params={} if name == "n" else {name: (value,)})
+    def chain(value: int) -> tuple[Planned, ...]:
+        size = value if name == "n" else 64
+        params = {} if name == "n" else {name: (value,)}
+        return planned(metrics=("conv",), sizes=(size,), params=params)
+
     with pytest.raises(Unsupported) as refused:
-        check_memory([case], {"cpu": free})
-    option, smaller = re.findall(r"type (--\w+) (\d+) or less", str(refused.value))[0]
-    assert option == ("--size" if name == "n" else f"--{name}")
-    fits = {"n": int(smaller)} if name == "n" else {"params": {**case.params, name: int(smaller)}}
-    check_memory([replace(case, **fits)], {"cpu": free})
+        check_memory(chain(value), {"cpu": free})
+    option, smaller = re.findall(r"(--\w+) (\d+) or less", str(refused.value))[0]
+    assert option == ("--sizes" if name == "n" else f"--{name}")
+    check_memory(chain(int(smaller)), {"cpu": free})
 
 
 def test_memory_that_nobody_knows_refuses_nothing() -> None:
-    check_memory(cases(sizes=(10**6,)), {})
+    check_memory(planned(sizes=(10**6,)), {})
 
 
 def test_each_side_of_hybrid_needs_its_memory() -> None:
     case = Case("bandwidth", "hybrid", "mlx", "float32", 20000, {"op": "add"})
+    both = Planned.of(case, cell_of(case))
     for small in ("cpu", "gpu"):
         with pytest.raises(Unsupported, match=f"and {small} has"):
-            check_memory([case], {"cpu": 64 * GIB, "gpu": 64 * GIB} | {small: GIB})
+            check_memory([both], {"cpu": 64 * GIB, "gpu": 64 * GIB} | {small: GIB})

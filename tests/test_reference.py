@@ -21,7 +21,7 @@ def test_every_row_has_a_source_a_caveat_and_multiplies_out(row):
     assert row.source
     assert row.url.startswith("https://")
     assert "all-zero" in row.caveat
-    assert row.confidence in chips.CONFIDENCES
+    assert row.confidence in {"high", "medium", "low"}
     assert row.device in {"ane", "gpu"}
     assert row.variant in {"fp16", "int8", "qdq"}
     assert row.chip == "" or row.chip in {known.id for known in chips.chips()}
@@ -49,13 +49,17 @@ def test_phones_and_effective_rates_are_no_ceilings():
             assert peak is not None
 
 
+CORES, CLOCK_HZ = 16, 2.42e9
+OPS_PER_CLOCK = {"fp16": 512, "qdq": 512, "int8": 512}
+"""Of a core; chips from M4 on do twice as many in INT8 (measure_ane_capacity, maderix/ANE)."""
+
+
 def test_valid_rows_stay_below_the_multipliers():
-    lanes = {"fp16": "float16", "qdq": "float16", "int8": "int8"}
-    by_id = {row.id: row for row in chips.chips()}
     for row in reference.references():
         if row.valid:
-            ceiling = by_id[row.chip].peak_at(2.42e9, lanes[row.variant], engine="ane")
-            assert row.ops_per_s < ceiling
+            double = row.variant == "int8" and row.chip >= "apple-m4"
+            per_clock = OPS_PER_CLOCK[row.variant] * (2 if double else 1)
+            assert row.ops_per_s < per_clock * CORES * CLOCK_HZ, row
 
 
 def test_nearest():

@@ -11,8 +11,8 @@ import pytest
 
 from nnbt import _native
 from nnbt.machine import shared_cores
-from nnbt.machine.chains import CLOCK_CHAIN
 from nnbt.machine.shared_cores import (
+    CLOCK_CHAIN,
     Crowd,
     Pair,
     SharedCores,

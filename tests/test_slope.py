@@ -12,9 +12,9 @@ from nnbt.timing.slope import (
     NO_MEMORY,
     NO_TIME,
     Slope,
+    choose_k,
     fit,
     headline_share,
-    ladder_for,
     measure_slope,
     proves_work,
 )
@@ -46,6 +46,7 @@ class FakeMachine:
             units=1,
             unit_work=1,
             largest_k=largest_k,
+            floor=None,
             check=lambda: Answer("nothing"),
             unit_name="unit",
             sizes={},
@@ -102,7 +103,7 @@ def test_a_constant_cost_of_a_few_evaluations_is_no_missing_work() -> None:
 
 
 @pytest.mark.parametrize(
-    ("budget_s", "largest_k", "ladder"),
+    ("budget_s", "largest_k", "ks"),
     [
         (1.0, 8, [1, 2, 4, 8]),
         (1.0, 4, [1, 2, 4]),
@@ -111,10 +112,10 @@ def test_a_constant_cost_of_a_few_evaluations_is_no_missing_work() -> None:
         (1e-3, 8, []),
     ],
 )
-def test_the_ladder_fits_budget_and_memory(
-    budget_s: float, largest_k: int, ladder: list[int]
+def test_the_values_of_k_fit_budget_and_memory(
+    budget_s: float, largest_k: int, ks: list[int]
 ) -> None:
-    assert ladder_for(1e-3, budget_s, largest_k) == ladder
+    assert choose_k(1e-3, budget_s, largest_k) == ks
 
 
 def test_honest_work_is_timed_within_its_budget() -> None:
@@ -127,7 +128,7 @@ def test_honest_work_is_timed_within_its_budget() -> None:
     assert set(machine.timed) == {1, 2, 4, 8}
 
 
-def test_units_that_an_evaluation_hides_get_longer_ladders() -> None:
+def test_units_that_an_evaluation_hides_get_more_values_of_k() -> None:
     machine = FakeMachine(lambda k: FLOOR + 5e-6 * k)
     found, _ = machine.slope(unit_s=25e-6, largest_k=64)
     assert found is not None

@@ -31,19 +31,25 @@ def test_a_steady_window_is_the_only_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "word"),
-    [(DRIFTING, "slower"), (SCATTERED, "scatter"), (TWO_STATES, "two groups")],
+    ("pattern", "code", "amount"),
+    [
+        (DRIFTING, "DRIFT", 1.175 / 1.015 - 1),
+        (SCATTERED, "WIDE_INTERVAL", 0.35 / 1.55),
+        (TWO_STATES, "BIMODAL", 1.5025 / 1.00375 - 1),
+    ],
 )
 @pytest.mark.parametrize("unit_ns", [500_000, 2_000_000])
 def test_the_second_window_counts_whether_faster_or_slower(
-    pattern: Sequence[float], word: str, unit_ns: int
+    pattern: Sequence[float], code: str, amount: float, unit_ns: int
 ) -> None:
     scattered = samples(pattern)
     windows = iter([scattered, samples(STEADY, unit_ns)])
     chosen, first = steady_window(lambda: next(windows))
     assert chosen.samples_ns == samples(STEADY, unit_ns).samples_ns
     assert first is not None
-    assert word in first.scatter
+    assert first.scatter is not None
+    assert first.scatter.code == code
+    assert first.scatter.amount == pytest.approx(amount, abs=1e-6)
     assert list(first.samples_ns) == scattered.samples_ns
     assert first.which == "first"
     assert first.window_s == pytest.approx(scattered.window_ns * 1e-9)
@@ -56,7 +62,8 @@ def test_what_scatters_twice_is_reported_as_it_came_first() -> None:
     assert other is not None
     assert other.which == "second"
     assert list(other.samples_ns) == samples(DRIFTING).samples_ns
-    assert other.note.startswith("timed twice, and both windows scatter; the second: Runs became")
+    assert other.scatter is not None
+    assert other.scatter.code == "DRIFT"
 
 
 def test_a_second_window_that_fails_or_is_too_short_leaves_the_first() -> None:
@@ -73,7 +80,7 @@ def test_a_second_window_that_fails_or_is_too_short_leaves_the_first() -> None:
     chosen, other = steady_window(lambda: next(windows))
     assert chosen.samples_ns == samples(SCATTERED).samples_ns
     assert other is not None
-    assert other.which == "second"
+    assert (other.which, other.scatter) == ("second", None)
 
 
 class _Calming(FakeMeasure):
@@ -93,14 +100,20 @@ def calming() -> _Calming:
     return measure
 
 
+def _row(measure: FakeMeasure) -> nnbt.Result:
+    (row,) = nnbt.run("bandwidth", "cpu", "float32", [64], cpu_workers=1, measure=measure).results
+    return row
+
+
 def test_the_row_says_that_it_was_timed_twice_and_keeps_both() -> None:
-    (row,) = nnbt.run("bandwidth", "cpu", "float32", [64], cpu_workers=1, measure=calming()).results
+    row = _row(calming())
     assert "WIDE_INTERVAL" not in [reason.code for reason in row.reasons]
-    (note,) = (note for note in row.notes if note.startswith("timed twice"))
-    assert note.startswith("timed twice, this is the second window; the first: The median is known")
-    kept = row.as_dict()["details"]["other_window"]
-    assert kept["which"] == "first"
-    assert len(kept["samples_ns"]) == len(SCATTERED)
+    assert len(row.notes) == 1 + len(_row(FakeMeasure()).notes)
+    assert row.other_window is not None
+    assert row.other_window.which == "first"
+    assert row.other_window.scatter is not None
+    assert row.other_window.scatter.code == "WIDE_INTERVAL"
+    assert len(row.other_window.samples_ns) == len(SCATTERED)
     assert row.first_run_s == pytest.approx(2e-3)
     assert len(row.samples_ns) == len(STEADY)
 
@@ -111,5 +124,5 @@ def test_counted_runs_and_unchecked_ones_are_timed_once(more: dict[str, int]) ->
     (row,) = nnbt.run(
         "bandwidth", "cpu", "float32", [64], cpu_workers=1, measure=measure, **more
     ).results
-    assert "other_window" not in row.details
+    assert row.other_window is None
     assert row.samples_ns[0] == 1_020_000 * 13 // 10

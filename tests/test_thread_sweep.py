@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -17,20 +16,23 @@ from fake_measure import FakeMeasure
 from nnbt import _native
 from nnbt.engines.native import steps as native_steps
 from nnbt.pipeline import plan
-from nnbt.pipeline.matrix import METRICS
-from nnbt.pipeline.plan import Options, make_plan
+from nnbt.pipeline.listener import Listener
+from nnbt.pipeline.matrix import ENGINES
+from nnbt.pipeline.plan import make_plan
 from nnbt.results import sweep as thread_sweep
 from nnbt.results.columns import csv_text
-from nnbt.results.result import Reason, Result
-from nnbt.results.sweep import knee, mark_knee, thread_counts
+from nnbt.results.result import Reason, Result, Run
+from nnbt.results.sweep import knee, with_knee
 from nnbt.spec.case import Case
+from nnbt.spec.options import Options
+from nnbt.spec.threads import thread_counts
 from nnbt.terminal.tables import table_text
-from result_schema import validate
+from result_schema import document_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-NOISY = Reason("NOISY_NEIGHBOUR", "Others were busy.", "suspect")
+NOISY = Reason("BACKGROUND_LOAD", "Others were busy.", "suspect")
 
 
 def swept(**options: Any) -> list[Case]:
@@ -97,25 +99,23 @@ def test_a_chain_that_can_not_run_is_one_row(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("metric", "engine"),
     [
-        (metric, engine)
-        for metric in METRICS.values()
-        for engine, cells in metric.cells.items()
-        if not any(cell.thread_sweep for cell in cells)
-        and any("cpu" in cell.devices for cell in cells)
+        (cell.metric, engine.name)
+        for engine in ENGINES.values()
+        for cell in engine.cells
+        if "cpu" in cell.devices and cell.thread_sweep is None
     ],
-    ids=str,
 )
 def test_engines_without_threads_of_their_own_refuse_in_a_sentence(
-    metric: Any, engine: str
+    metric: str, engine: str
 ) -> None:
     asked = Options(
-        metrics=(metric.name,),
+        metrics=(metric,),
         device="cpu",
         engines=(engine,),
-        dtypes=("float16",) if metric.name == "conv" else ("float32",),
+        dtypes=("float16",) if metric == "conv" else ("float32",),
         thread_sweep=True,
     )
-    with pytest.raises(nnbt.Unsupported, match=f"{metric.name} by {engine} on cpu has none: type"):
+    with pytest.raises(nnbt.Unsupported, match=f"{metric} by {engine} on cpu has none"):
         make_plan(asked)
 
 
@@ -175,16 +175,28 @@ def test_one_rate_has_no_knee(few: list[Result]) -> None:
     assert knee(few) is None
 
 
-def test_a_sweep_is_marked_once_it_is_complete() -> None:
-    results = [row(1, 30.0, op="add"), *rows(t1=10.0, t2=20.0)]
-    mark_knee(results, results[-1].case)  # another row of the same sweep follows
-    assert not any(result.details for result in results)
-    mark_knee(results, row(1, None, op="scale").case)
-    assert [bool(result.details) for result in results] == [False, True, True]
-    assert [len(result.notes) for result in results] == [0, 0, 1]
-    assert results[1].details["thread_sweep"]["knee_threads"] == 2
-    mark_knee(results, None)
-    assert results[0].details == {}
+def test_rows_of_a_sweep_get_its_knee_and_one_note() -> None:
+    marked = with_knee(rows(t1=10.0, t2=20.0))
+    assert [row.sweep and row.sweep.knee_threads for row in marked] == [2, 2]
+    assert [len(row.notes) for row in marked] == [0, 1]
+    alone = rows(t1=10.0)
+    assert with_knee(alone) == alone
+
+
+def test_a_sweep_is_marked_once_it_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_native, "allowed_cores", lambda: 2)
+    seen: list[list[bool]] = []
+
+    class Marks(Listener):
+        def finished(self, result: Result, run: Run) -> None:
+            assert result == run.results[-1]
+            seen.append([row.sweep is not None for row in run.results])
+
+    nnbt.run(
+        engine="native", device="cpu", sizes=[64], op="copy", cpu_workers=2, thread_sweep=True,
+        measure=scaled(), listener=Marks(),
+    )  # fmt: skip
+    assert seen == [[False], [True] * 2, [True] * 2 + [False], [True] * 4]
 
 
 # A run
@@ -203,13 +215,11 @@ def test_a_run_names_the_knee_of_each_kernel(monkeypatch: pytest.MonkeyPatch) ->
     )  # fmt: skip
     assert [result.sizes["threads"] for result in run.results] == [1, 2, 4] * 2
     for result in run.results:
-        assert result.details["thread_sweep"]["knee_threads"] == 4
-        assert result.details["thread_sweep"]["doubt"] == ""
+        assert result.sweep is not None
+        assert (result.sweep.knee_threads, result.sweep.doubt) == (4, "")
         told = [note for note in result.notes if note.startswith("knee")]
         assert bool(told) is (result.sizes["threads"] == 4)
-    document = json.loads(run.to_json())
-    validate(document)
-    assert document["results"][0]["details"]["thread_sweep"]["best_threads"] == 4
+    assert document_of(run)["results"][0]["sweep"]["best_threads"] == 4
 
 
 def test_a_sweep_is_one_table_and_its_columns_are_in_the_csv(
@@ -224,7 +234,7 @@ def test_a_sweep_is_one_table_and_its_columns_are_in_the_csv(
     assert text.startswith("bandwidth on cpu (native): ")
     assert {"threads", "knee"} <= set(text.splitlines()[1].split())
     assert "% best" in text
-    assert "[n=64 cpu_workers=2] note: knee: 2 threads, the best of the sweep" in text
+    assert "[n=64 cpu_workers=2] note: knee: 2 threads, the best rate" in text
     table = list(csv.DictReader(io.StringIO(csv_text(run.results))))
     assert [line["threads"] for line in table] == ["1", "2"]
     assert [line["knee_threads"] for line in table] == ["2", "2"]
@@ -233,7 +243,7 @@ def test_a_sweep_is_one_table_and_its_columns_are_in_the_csv(
 
 def test_without_a_sweep_there_is_no_knee() -> None:
     run = nnbt.run(engine="native", device="cpu", sizes=[64], op="read", measure=scaled())
-    assert all("thread_sweep" not in result.details for result in run.results)
+    assert all(result.sweep is None for result in run.results)
     (line,) = csv.DictReader(io.StringIO(csv_text(run.results)))
     assert (line["knee_threads"], line["pct_of_sweep"]) == ("", "")
 
@@ -261,7 +271,7 @@ def test_the_command_sweeps_and_refuses(tmp_path: Path) -> None:
     assert all(line["knee_threads"] in ("1", "2") for line in lines)
     done = command("--thread-sweep", "--device", "cpu")
     assert done.returncode == 2
-    assert "type --engine native" in done.stderr
+    assert "--engine native" in done.stderr
 
 
 def test_the_share_that_makes_a_knee_is_explained() -> None:

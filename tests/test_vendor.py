@@ -12,6 +12,7 @@ from fake_cublaslt import FakeLibraries
 from nnbt._native import Unsupported
 from nnbt.engines.library import cublaslt
 from nnbt.engines.library import products as vendor
+from nnbt.spec.details import VendorLibrary
 
 N = 96
 
@@ -190,6 +191,10 @@ def test_blas_is_named_by_what_is_loaded(monkeypatch):
          "architecture": "SkylakeX", "num_threads": 2},
     ]  # fmt: skip
     monkeypatch.setattr("threadpoolctl.threadpool_info", lambda: loaded)
-    assert vendor.blas_name() == "openblas, 0.3.31, SkylakeX kernels, 2 threads"
+    named = VendorLibrary("openblas", "0.3.31", "SkylakeX")
+    assert vendor.numpy_blas() == (named, 2)
+    assert named.label == "openblas 0.3.31, SkylakeX kernels"
     monkeypatch.setattr("threadpoolctl.threadpool_info", list)
-    assert vendor.blas_name().endswith("(as NumPy was built)")
+    library, threads = vendor.numpy_blas()
+    assert library.name
+    assert threads is None

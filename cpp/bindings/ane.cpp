@@ -11,8 +11,8 @@
 #include <tuple>
 #include <vector>
 
-#include "ane_counters.h"
-#include "bindings.h"
+#include "ane/counters.h"
+#include "bindings/bindings.h"
 
 namespace nb = nanobind;
 namespace ane = nnbt::ane;

@@ -13,10 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "bindings.h"
-#include "cpu.h"
-#include "peak.h"
-#include "stream.h"
+#include "bindings/bindings.h"
+#include "cpu/cpu.h"
+#include "cpu/peak.h"
+#include "cpu/stream.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -38,7 +38,6 @@ void add_stream_tables(nb::module_& m) {
   nb::class_<StreamKernel>(m, "StreamKernel",
                            "A row of the STREAM table (J. McCalpin); elements are float64.")
       .def_prop_ro("name", [](const StreamKernel& k) { return k.name; })
-      .def_prop_ro("formula", [](const StreamKernel& k) { return k.formula; })
       .def_ro("reads", &StreamKernel::reads, "Arrays read.")
       .def_ro("writes", &StreamKernel::writes, "Arrays written.")
       .def_ro("operations", &StreamKernel::operations, "Floating-point operations per element.")
@@ -171,10 +170,7 @@ void add_peak(nb::module_& m) {
           "reason", [](const PeakChain& c) { return reason_or_none(c.unusable()); },
           "Why this machine can't run the chain; None when it can.")
       .def_prop_ro(
-          "code_offset",
-          [](const PeakChain& c) {
-            return nnbt::code_offset(reinterpret_cast<const void*>(c.code->run));
-          },
+          "code_offset", [](const PeakChain& c) { return c.code_offset(); },
           "Address of the chain's code within the extension's file, for a disassembler.");
 
   nb::class_<PeakStep, Step>(m, "PeakStep", "Iterations of a peak chain on every thread.")

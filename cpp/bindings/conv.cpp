@@ -1,11 +1,10 @@
-#include "conv.h"
+#include "conv/conv.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -13,12 +12,11 @@
 #include <string_view>
 #include <utility>
 
-#include "bindings.h"
-#include "conv_check.h"
-#include "conv_data.h"
-#include "conv_names.h"
-#include "package_manifest.h"
-#include "placement.h"
+#include "bindings/bindings.h"
+#include "conv/check.h"
+#include "conv/data.h"
+#include "conv/names.h"
+#include "package/placement.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -29,8 +27,6 @@ using nnbt::ConvCheck;
 using nnbt::ConvSpec;
 using nnbt::ConvStep;
 using nnbt::ConvWork;
-using nnbt::PackageManifest;
-using nnbt::PlacementEvidence;
 
 nb::bytes as_bytes(std::span<const std::byte> bytes) {
   return nb::bytes(bytes.data(), bytes.size());
@@ -99,16 +95,6 @@ void add_spec(nb::module_& m) {
       .def_ro("weight_bytes", &ConvWork::weight_bytes)
       .def_ro("output_bytes", &ConvWork::output_bytes);
   m.def("conv_work", &nnbt::conv_work, "spec"_a);
-  m.def(
-      "conv_variants",
-      [] {
-        std::vector<std::tuple<std::string, std::size_t, std::string>> rows;
-        for (const nnbt::ConvVariantRow& row : nnbt::conv_variants()) {
-          rows.emplace_back(std::string(row.name), row.element_bytes, std::string(row.description));
-        }
-        return rows;
-      },
-      "(name, bytes of one input or output element, description) of each variant.");
 }
 
 void add_data(nb::module_& m) {
@@ -152,36 +138,6 @@ void add_data(nb::module_& m) {
 }
 
 void add_placement(nb::module_& m) {
-  nb::class_<PackageManifest>(m, "PackageManifest",
-                              "What manifest.plist of an .mpsgraphpackage says; None is unknown.")
-      .def_ro("versions", &PackageManifest::versions)
-      .def_ro("entry_points", &PackageManifest::entry_points)
-      .def_ro("fully_placed_on_ane", &PackageManifest::fully_placed_on_ane)
-      .def_ro("no_gpu_activity", &PackageManifest::no_gpu_activity)
-      .def_ro("ane_regions", &PackageManifest::ane_regions)
-      .def_ro("gpu_adapter_present", &PackageManifest::gpu_adapter_present);
-  m.def("read_package_manifest", &nnbt::read_package_manifest_file, "path"_a,
-        "Reads a manifest.plist, XML or binary. ValueError: malformed; RuntimeError: unreadable.");
-
-  nb::class_<PlacementEvidence>(m, "PlacementEvidence", "What is known about where a graph ran.")
-      .def_prop_ro("device",
-                   [](const PlacementEvidence& e) { return nnbt::kDeviceNames.name(e.device); })
-      .def_ro("manifest", &PlacementEvidence::manifest)
-      .def_ro("manifest_problem", &PlacementEvidence::manifest_problem)
-      .def_ro("ane_region_files", &PlacementEvidence::ane_region_files)
-      .def_ro("fallback_disabled", &PlacementEvidence::fallback_disabled);
-  m.def(
-      "judge_placement",
-      [](const PlacementEvidence& evidence, std::optional<double> ane_ns,
-         std::optional<double> gpu_ns) {
-        nnbt::PlacementVerdict verdict = nnbt::judge_placement(evidence, ane_ns, gpu_ns);
-        return std::pair(std::string(nnbt::placement_name(verdict.placement)),
-                         std::move(verdict.evidence));
-      },
-      "evidence"_a, "ane_ns"_a = nb::none(), "gpu_ns"_a = nb::none(),
-      "(\"proven\" | \"likely\" | \"unproven\" | \"not on ANE\", sentences) for an ANE row and "
-      "the\n"
-      "median nanoseconds of the same chain on both devices.");
   m.def(
       "weigh_latency",
       [](const std::string& placement, const std::vector<std::string>& evidence, double ane_ns,
@@ -197,7 +153,9 @@ void add_placement(nb::module_& m) {
                          std::move(verdict.evidence));
       },
       "placement"_a, "evidence"_a, "ane_ns"_a, "gpu_ns"_a,
-      "What judge_placement says once both latencies are known, from its verdict without them.");
+      "(verdict, evidence) of an ANE row once the median nanoseconds of both devices are known, "
+      "from\n"
+      "the helper's verdict without them.");
 }
 
 }  // namespace
@@ -224,8 +182,6 @@ void add_conv(nb::module_& m) {
           },
           "max_reference_macs"_a = nnbt::kReferenceMacs, Release(),
           "check_conv of the last result; run first.")
-      .def("placement", &ConvStep::placement, Release(),
-           "Serialises to a temporary package and reads its manifest; not inside a timed run.")
       .def("save_package", &ConvStep::save_package, "directory"_a, Release(),
            "Writes a self-contained .mpsgraphpackage; returns what couldn't be added, or \"\".");
   m.def(

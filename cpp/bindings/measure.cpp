@@ -1,4 +1,4 @@
-#include "measure.h"
+#include "measure/measure.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -9,11 +9,11 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "bindings.h"
-#include "clock.h"
-#include "probe.h"
-#include "stats.h"
-#include "step.h"
+#include "bindings/bindings.h"
+#include "measure/clock.h"
+#include "measure/probe.h"
+#include "measure/stats.h"
+#include "measure/step.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -52,26 +52,9 @@ class GarbageCollectionOff {
   bool was_on_;
 };
 
-const char* stop_name(nnbt::StopReason reason) {
-  switch (reason) {
-    case nnbt::StopReason::kRuns:
-      return "runs";
-    case nnbt::StopReason::kPrecise:
-      return "precise";
-    case nnbt::StopReason::kBudget:
-      return "budget";
-    case nnbt::StopReason::kMaxRuns:
-      return "max_runs";
-  }
-  return "";
-}
-
 Samples measure_step(const nb::object& step, const nnbt::MeasureOptions& options,
                      const std::optional<Progress>& on_progress) {
-  std::vector<std::unique_ptr<nnbt::Probe>> probes;
-  for (const nnbt::ProbeRow& row : nnbt::probe_table()) {
-    if (auto probe = row.make()) probes.push_back(std::move(probe));
-  }
+  const std::vector<std::unique_ptr<nnbt::Probe>> probes = nnbt::make_probes();
   const auto poll = [&on_progress](std::int64_t runs, std::int64_t elapsed_ns) {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (on_progress) (*on_progress)(runs, elapsed_ns);
@@ -136,7 +119,7 @@ void add_measure(nb::module_& m) {
       .def_ro("settled", &Samples::settled,
               "Whether warm-up ended because run times stopped falling.")
       .def_prop_ro(
-          "stop", [](const Samples& samples) { return stop_name(samples.stop); },
+          "stop", [](const Samples& samples) { return nnbt::stop_name(samples.stop); },
           "Why timing ended: runs, precise, budget or max_runs.")
       .def_ro("readings", &Samples::readings);
 

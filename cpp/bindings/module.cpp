@@ -1,5 +1,5 @@
-#include "bindings.h"
-#include "unsupported.h"
+#include "base/unsupported.h"
+#include "bindings/bindings.h"
 
 namespace nb = nanobind;
 

@@ -1,6 +1,6 @@
-#include "conv.h"
+#include "conv/conv.h"
 
-#include "unsupported.h"
+#include "base/unsupported.h"
 
 namespace nnbt {
 

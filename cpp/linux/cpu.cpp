@@ -1,6 +1,5 @@
-#include "cpu.h"
+#include "cpu/cpu.h"
 
-#include <dlfcn.h>
 #include <sched.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -173,12 +172,6 @@ std::int64_t huge_page_bytes(const void* address, std::size_t bytes) {
     }
   }
   return total;
-}
-
-std::int64_t code_offset(const void* function) {
-  Dl_info info{};
-  if (dladdr(function, &info) == 0) return 0;
-  return static_cast<const char*>(function) - static_cast<const char*>(info.dli_fbase);
 }
 
 }  // namespace nnbt

@@ -18,20 +18,6 @@ std::string optional_number(const auto& value) {
   return maybe(value, [](const auto& present) { return number(present); });
 }
 
-const char* stop_name(StopReason reason) {
-  switch (reason) {
-    case StopReason::kRuns:
-      return "runs";
-    case StopReason::kPrecise:
-      return "precise";
-    case StopReason::kBudget:
-      return "budget";
-    case StopReason::kMaxRuns:
-      return "max_runs";
-  }
-  return "";
-}
-
 std::string reading_json(const Reading& reading) {
   return Object()
       .add("name", text(reading.name))

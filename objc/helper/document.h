@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "ane_replay.h"
-#include "conv_check.h"
-#include "json_value.h"
+#include "ane/replay.h"
+#include "base/json_writer.h"
+#include "conv/check.h"
 #include "macos/ane_info.h"
-#include "measure.h"
-#include "placement.h"
+#include "measure/measure.h"
+#include "package/placement.h"
 
 namespace nnbt {
 

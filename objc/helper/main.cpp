@@ -12,10 +12,10 @@
 #include <iterator>
 #include <string>
 
+#include "base/unsupported.h"
 #include "document.h"
 #include "operations.h"
 #include "request.h"
-#include "unsupported.h"
 
 namespace {
 

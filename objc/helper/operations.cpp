@@ -11,14 +11,14 @@
 #include <system_error>
 #include <vector>
 
-#include "conv_check.h"
+#include "base/json_writer.h"
+#include "conv/check.h"
 #include "document.h"
-#include "json_value.h"
 #include "macos/ane_client.h"
 #include "macos/ane_info.h"
 #include "macos/entitlement.h"
 #include "macos/power_probe.h"
-#include "power.h"
+#include "power/power.h"
 
 namespace nnbt {
 namespace {
@@ -48,14 +48,6 @@ class TemporaryPackage {
  private:
   fs::path path_;
 };
-
-std::vector<std::unique_ptr<Probe>> all_probes() {
-  std::vector<std::unique_ptr<Probe>> probes;
-  for (const ProbeRow& row : probe_table()) {
-    if (auto probe = row.make()) probes.push_back(std::move(probe));
-  }
-  return probes;
-}
 
 ane::Replay not_replayed(ane::Status status, const std::exception& problem) {
   ane::Replay replay;
@@ -100,7 +92,7 @@ std::string package_with_regions(const HelperRequest& request) {
 
 std::string measure_document(const HelperRequest& request) {
   std::unique_ptr<ConvStep> step = make_conv(request.spec, request.package);
-  std::vector<std::unique_ptr<Probe>> probes = all_probes();
+  std::vector<std::unique_ptr<Probe>> probes = make_probes();
   std::optional<PowerProbe> power;
   PowerReading energy;
   if (request.power) probes.push_back(power_window(power.emplace(), energy));

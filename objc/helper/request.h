@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "ane_replay.h"
-#include "conv.h"
-#include "measure.h"
+#include "ane/replay.h"
+#include "conv/conv.h"
+#include "measure/measure.h"
 
 namespace nnbt {
 

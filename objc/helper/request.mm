@@ -5,7 +5,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "conv_names.h"
+#include "conv/names.h"
 #import "support.h"
 
 namespace nnbt {

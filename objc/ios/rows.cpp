@@ -5,10 +5,10 @@
 #include <map>
 #include <optional>
 
-#include "conv_check.h"
-#include "conv_names.h"
-#include "stats.h"
-#include "unsupported.h"
+#include "base/unsupported.h"
+#include "conv/check.h"
+#include "conv/names.h"
+#include "measure/stats.h"
 
 namespace nnbt {
 namespace {

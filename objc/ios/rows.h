@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
-#include "conv.h"
-#include "measure.h"
+#include "conv/conv.h"
+#include "measure/measure.h"
 
 namespace nnbt {
 

@@ -3,7 +3,7 @@
 
 #import <Foundation/Foundation.h>
 
-#include "ane_tensor.h"
+#include "ane/tensor.h"
 
 namespace nnbt::ane {
 

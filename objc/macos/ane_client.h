@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "ane_replay.h"
+#include "ane/replay.h"
 
 namespace nnbt::ane {
 

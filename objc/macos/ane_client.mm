@@ -10,7 +10,7 @@
 
 #import "ane_attributes.h"
 #include "ane_info.h"
-#include "conv_data.h"
+#include "conv/data.h"
 #import "private_api.h"
 #import "support.h"
 #import "surface.h"

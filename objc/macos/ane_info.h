@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "ane_replay.h"
+#include "ane/replay.h"
 
 namespace nnbt::ane {
 

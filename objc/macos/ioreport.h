@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "power_rails.h"
+#include "power/rails.h"
 #import "private_functions.h"
 
 namespace nnbt {

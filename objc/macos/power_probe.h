@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "power.h"
-#include "probe.h"
+#include "measure/probe.h"
+#include "power/power.h"
 
 namespace nnbt {
 

@@ -1,14 +1,11 @@
 #import "power_probe.h"
 
-#include <dlfcn.h>
 #include <libproc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -16,9 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "clock.h"
 #import "ioreport.h"
-#import "private_functions.h"
+#include "measure/clock.h"
 
 namespace nnbt {
 namespace {
@@ -31,9 +27,7 @@ std::optional<ProcessUsage> process_usage() {
   if (proc_pid_rusage(getpid(), RUSAGE_INFO_V6, reinterpret_cast<rusage_info_t*>(&usage)) != 0) {
     return std::nullopt;
   }
-  return ProcessUsage{.cycles = usage.ri_cycles,
-                      .instructions = usage.ri_instructions,
-                      .energy_nj = usage.ri_energy_nj};
+  return ProcessUsage{.cycles = usage.ri_cycles, .instructions = usage.ri_instructions};
 }
 
 struct MachineState {
@@ -49,29 +43,6 @@ MachineState machine_state() {
   }
 }
 
-struct Kperf {
-  KperfState state = KperfState::kAbsent;
-  std::string detail;
-};
-
-// Asks for a counter setting that only root may read and changes nothing. kpc itself configures and
-// reads counters of the whole machine, so this is all that's done with it.
-Kperf look_at_kperf() {
-  void* library = dlopen("/System/Library/PrivateFrameworks/kperf.framework/kperf", RTLD_LAZY);
-  if (library == nullptr) return {KperfState::kAbsent, "kperf can't be loaded"};
-  const auto forced =
-      reinterpret_cast<kpc_force_all_ctrs_get>(dlsym(library, "kpc_force_all_ctrs_get"));
-  if (forced == nullptr) return {KperfState::kAbsent, "kperf has no kpc_force_all_ctrs_get"};
-  int value = 0;
-  errno = 0;
-  if (forced(&value) == 0) return {KperfState::kOk, {}};
-  const int why = errno;
-  if (why == EPERM || why == EACCES || (why != ENOTSUP && geteuid() != 0)) {
-    return {KperfState::kNeedsRoot, "kperf needs root"};
-  }
-  return {KperfState::kAbsent, std::string("kperf gives no counters: ") + std::strerror(why)};
-}
-
 class PowerWindow final : public Probe {
  public:
   PowerWindow(PowerProbe& power, PowerReading& reading) : power_(power), reading_(reading) {}
@@ -84,17 +55,10 @@ class PowerWindow final : public Probe {
   PowerReading& reading_;
 };
 
-void append(std::string& text, const std::string& more) {
-  if (more.empty()) return;
-  if (!text.empty()) text += "; ";
-  text += more;
-}
-
 }  // namespace
 
 struct PowerProbe::State {
   IoReport ioreport;
-  Kperf kperf = look_at_kperf();
   bool started = false;
   MachineState machine{};
   std::optional<EnergySample> energy;
@@ -138,8 +102,6 @@ PowerReading PowerProbe::stop() {
   reading.thermal = std::max(state_->machine.thermal, machine.thermal);
   reading.low_power_mode = state_->machine.low_power || machine.low_power;
   add_usage(reading, state_->usage, usage);
-  reading.kperf = state_->kperf.state;
-  append(reading.detail, state_->kperf.detail);
   return reading;
 }
 

@@ -5,11 +5,11 @@
 #include <memory>
 #include <string_view>
 
-#include "conv.h"
-#include "conv_check.h"
-#include "conv_names.h"
-#include "measure.h"
-#include "stats.h"
+#include "conv/check.h"
+#include "conv/conv.h"
+#include "conv/names.h"
+#include "measure/measure.h"
+#include "measure/stats.h"
 
 namespace {
 

@@ -11,27 +11,22 @@ Importing this package does not import MLX; measuring does.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nnbt._native import Samples, Unsupported, measure
-    from nnbt.api import run
-    from nnbt.pipeline.plan import Options
-    from nnbt.results.result import Reason, Result, Run
-    from nnbt.spec.case import Case
-
-_HOMES = {
-    "Case": "nnbt.spec.case",
-    "Options": "nnbt.pipeline.plan",
-    "Reason": "nnbt.results.result",
-    "Result": "nnbt.results.result",
-    "Run": "nnbt.results.result",
-    "Samples": "nnbt._native",
-    "Unsupported": "nnbt._native",
-    "measure": "nnbt._native",
-    "run": "nnbt.api",
-}
+    from nnbt.api import (
+        Case,
+        Options,
+        Reason,
+        Result,
+        Run,
+        Samples,
+        Unsupported,
+        load,
+        measure,
+        run,
+    )
+    from nnbt.engines.mpsgraph import ane
 
 __all__ = [
     "Case",
@@ -41,19 +36,28 @@ __all__ = [
     "Run",
     "Samples",
     "Unsupported",
+    "ane",
+    "load",
     "measure",
     "run",
 ]
 
 
 def __getattr__(name: str) -> object:
+    """Imports a public name when it is first used."""
     if name == "__version__":
-        return importlib.import_module("importlib.metadata").version("nn-backend-test")
-    if name not in _HOMES:
+        from importlib.metadata import version
+
+        return version("nn-backend-test")
+    if name not in __all__:
         raise AttributeError(f"module 'nnbt' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+    if name == "ane":
+        from nnbt.engines.mpsgraph import ane
+
+        return ane
+    from nnbt import api
+
+    return getattr(api, name)
 
 
 def __dir__() -> list[str]:

@@ -23,10 +23,10 @@ TESTS = Path(__file__).parents[1]
 sys.path.insert(0, str(TESTS))
 
 from fake_measure import FLOOR, STEADY, FakeSamples  # noqa: E402
-from nnbt.cli import main as cli
-from nnbt.engines.mpsgraph import counters, helper
-from nnbt.machine import mlx as _mlx
-from nnbt.peaks import stored as measured
+from nnbt.cli import main as cli  # noqa: E402
+from nnbt.engines.mpsgraph import counters, helper  # noqa: E402
+from nnbt.machine import mlx as _mlx  # noqa: E402
+from nnbt.peaks import stored as measured  # noqa: E402
 from nnbt.pipeline import session as runner  # noqa: E402
 from result_schema import validate  # noqa: E402
 
@@ -346,9 +346,9 @@ def test_what_a_row_asks_for_counters_is_a_request_that_the_helper_takes():
 
     case = Case("conv", "ane", "mpsgraph", "float16", 6, params)
     found = counters.read(case, spec)
-    assert found["status"] in ("ok", "implausible")
-    assert found["check"]["ok"]
-    assert len(found["registers"]) == 29
+    assert found.status in ("ok", "implausible")
+    assert found.raw["check"]["ok"]
+    assert len(found.decoded.registers) == 29
 
 
 def test_completions_that_never_come_end_after_a_minute():

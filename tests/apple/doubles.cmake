@@ -69,17 +69,19 @@ target_link_libraries(nnbt_doubles_driver PRIVATE nnbt_core)
 # What the power probe reads: libraries of their own, opened by Apple's paths (doubles/dlopen.cpp),
 # and functions of Darwin's kernel. Part of every program with the product in it.
 add_library(double_ioreport SHARED ${here}/doubles/ioreport.mm)
-add_library(double_kperf SHARED ${here}/doubles/kperf.cpp)
 add_library(double_empty SHARED ${here}/doubles/empty.cpp)
 target_compile_options(double_ioreport PRIVATE ${gnustep} -fobjc-runtime=gcc -Wno-everything)
 target_link_libraries(double_ioreport PRIVATE -L${gcc_dir} gnustep-base objc)
 add_library(power_doubles OBJECT ${here}/doubles/process.cpp ${here}/doubles/dlopen.cpp)
 target_include_directories(power_doubles PRIVATE ${here}/linux/system)
 target_compile_definitions(power_doubles PRIVATE NNBT_DOUBLES_DIRECTORY="${CMAKE_BINARY_DIR}")
-add_dependencies(nnbt_core double_ioreport double_kperf double_empty)
+add_dependencies(nnbt_core double_ioreport double_empty)
 target_sources(nnbt_core INTERFACE $<TARGET_OBJECTS:power_doubles>)
 target_link_options(nnbt_core INTERFACE LINKER:--wrap=dlopen)
 
 add_executable(nnbt_power_driver ${here}/power_driver.cpp $<TARGET_OBJECTS:apple_doubles>)
 target_include_directories(nnbt_power_driver PRIVATE ${PROJECT_SOURCE_DIR}/objc)
 target_link_libraries(nnbt_power_driver PRIVATE nnbt_core)
+
+add_executable(nnbt_plist_driver ${here}/plist_driver.cpp $<TARGET_OBJECTS:apple_doubles>)
+target_link_libraries(nnbt_plist_driver PRIVATE nnbt_core)

@@ -37,7 +37,7 @@ live_objects.restype = ctypes.c_long
 
 def helper(request, **changes):
     """The document of the helper for a small chain; `request` overrides its shape."""
-    # Imported here: nnbt.engines.mpsgraph.helper takes its own _native from what _load() put into sys.modules.
+    # Imported here: the module takes its _native from what _load() put into sys.modules.
     from nnbt.engines.mpsgraph.helper import run_helper
 
     request = {"size": 5, "channels": 2, "layers": 2, "runs": 3, "warmup": 1, **request}

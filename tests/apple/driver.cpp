@@ -10,15 +10,15 @@
 #include <stdexcept>
 #include <string>
 
-#include "conv.h"
-#include "conv_check.h"
-#include "conv_names.h"
+#include "base/unsupported.h"
+#include "conv/check.h"
+#include "conv/conv.h"
+#include "conv/names.h"
 #include "ios/rows.h"
 #include "macos/ane_client.h"
 #include "macos/ane_info.h"
 #include "macos/entitlement.h"
 #include "swift/nnbt_conv.h"
-#include "unsupported.h"
 
 extern "C" long nnbt_doubles_live_objects();
 

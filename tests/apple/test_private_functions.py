@@ -41,7 +41,7 @@ def test_the_header_and_the_sources_agree_with_the_facts(check):
         ("NSString* _Nullable,\n", "uint64_t,\n", "type is object (object, uint64"),
         ("id _Nonnull, int32_t* _Nullable", "id _Nonnull, int", "type is int64 (object, int) here"),
         ("__attribute__((ns_returns_retained))", "", "owned is False here"),
-        ("typedef int (*kpc", "typedef struct kpc kpc_t;\ntypedef int (*kpc", "couldn't be read"),
+        ("typedef int (*IO", "typedef struct io io_t;\ntypedef int (*IO", "couldn't be read"),
     ],
 )
 def test_a_wrong_declaration_is_found(check, old, new, words):
@@ -55,9 +55,9 @@ def test_names_without_a_fact_and_facts_without_a_use_are_found(check):
     assert check.source_problems(added, FACTS) == [
         "IOReportMergeChannels: looked up without a fact"
     ]
-    removed = SOURCES.replace('"kpc_force_all_ctrs_get"', '"other"').replace("libIOReport.dy", "")
+    removed = SOURCES.replace('"IOReportCreateSamples"', '"other"').replace("libIOReport.dy", "")
     assert check.source_problems(removed, FACTS) == [
-        "kpc_force_all_ctrs_get: a fact that nothing uses",
+        "IOReportCreateSamples: a fact that nothing uses",
         "/usr/lib/libIOReport.dylib: never opened",
     ]
     facts = copy.deepcopy(FACTS)
@@ -66,10 +66,10 @@ def test_names_without_a_fact_and_facts_without_a_use_are_found(check):
 
 
 def test_a_binary_may_not_name_or_link_anything_else(check):
-    right = b"\0IOReportCreateSamples\0RawElements\0kpc_force_all_ctrs_get\0IOReport is text\0"
+    right = b"\0IOReportCreateSamples\0RawElements\0IOReport is text\0"
     assert check.binary_problems("a", right, FACTS) == []
-    wrong = right + b"kpc_set_config\0_IOReportCreateSamples\0"
+    wrong = right + b"IOReportMergeChannels\0_IOReportCreateSamples\0"
     assert check.binary_problems("a", wrong, FACTS) == [
-        "a: names kpc_set_config without a fact",
+        "a: names IOReportMergeChannels without a fact",
         "a: links _IOReportCreateSamples",
     ]

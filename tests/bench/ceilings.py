@@ -28,7 +28,7 @@ for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
 import numpy as np  # noqa: E402
 
 from nnbt import _native  # noqa: E402
-from nnbt.ladder.tests import MOST_OF_PEAK  # noqa: E402
+from nnbt.ladder.conditions import MOST_OF_PEAK  # noqa: E402
 from nnbt.machine.shared_cores import (  # noqa: E402
     CROWD,
     SharedCores,

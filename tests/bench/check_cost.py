@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 
 import nnbt
-from nnbt.pipeline.matrix import METRICS
+from nnbt.spec.metric import METRICS
 
 BAR = 0.30
 DTYPES = ("float32", "bfloat16", "float16", "complex64", "q4", "int8", "uint16", "int64")

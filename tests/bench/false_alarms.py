@@ -1,35 +1,38 @@
-"""How often true work is called INVALID or SUSPECT on this machine.
+"""How often correct results are called INVALID or SUSPECT on this machine.
 
     python tests/bench/false_alarms.py [--repeats 50] [--share 0.33] [--max-seconds 1.25]
 
 Repeats a sweep of cases whose numbers are right (sizes 256 to 2048, all dtypes, three metrics) and
 prints the share of rows with each verdict and each reason. A repeat takes `--share` of the cases,
-drawn anew with a fixed seed. Products of more than --most-ops operations are left out: they run
-once for many seconds.
+drawn anew with a fixed seed. Products of more than --most-ops operations are left out, since they
+run for many seconds.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 import nnbt
-from nnbt.pipeline.matrix import METRICS, cell, sizes_of
+from nnbt.pipeline.matrix import cell_of
+from nnbt.pipeline.plan import Planned
+from nnbt.results.files import json_text
 from nnbt.spec.dtypes import DTYPES
+from nnbt.spec.metric import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TRUE_SUSPICIONS = {"LATENCY_BOUND", "FEW_SAMPLES", "COARSE_CLOCK", "NOISY_NEIGHBOUR"}
-"""What small sizes, single runs and a busy machine deserve: no false alarm."""
+TRUE_SUSPICIONS = {"LAUNCH_BOUND", "FEW_SAMPLES", "COARSE_CLOCK", "BACKGROUND_LOAD"}
+"""Codes that small sizes, single runs and a busy machine deserve: no false alarms."""
 GRAPH_STEPS = 4
 
 
@@ -42,10 +45,10 @@ def sweep(
             for n in sizes:
                 case = nnbt.Case(metric, device, "mlx", dtype, n, params)
                 try:
-                    cell(case)
+                    planned = Planned.of(case, cell_of(case))
                 except nnbt.Unsupported:
                     continue
-                if sizes_of(case).get("work_ops", 0) <= most_ops:
+                if planned.sizes.get("work_ops", 0) <= most_ops:
                     yield metric, dtype, n
 
 
@@ -54,10 +57,10 @@ def share(count: int, total: int) -> str:
 
 
 def false_alarm(row: nnbt.Result) -> bool:
-    """INVALID is one in any case; times that scatter while a neighbour was seen are none."""
+    """INVALID always is one; noise under background load is none."""
     codes = {reason.code for reason in row.reasons if reason.severity != "note"}
-    seen = "NOISY_NEIGHBOUR" in codes
-    return row.verdict == "INVALID" or (not seen and bool(codes - TRUE_SUSPICIONS))
+    loaded = "BACKGROUND_LOAD" in codes
+    return row.verdict == "INVALID" or (not loaded and bool(codes - TRUE_SUSPICIONS))
 
 
 def report(rows: list[nnbt.Result]) -> None:
@@ -65,7 +68,7 @@ def report(rows: list[nnbt.Result]) -> None:
     print(f"\n{total} rows")
     for verdict, count in sorted(Counter(str(row.verdict or row.status) for row in rows).items()):
         print(f"  {verdict:<20}{share(count, total)}")
-    print("reasons that are no notes, and the metrics they met")
+    print("reasons (without notes), by metric")
     for severity in ("invalid", "suspect"):
         found: dict[str, Counter[str]] = {}
         for row in rows:
@@ -77,11 +80,12 @@ def report(rows: list[nnbt.Result]) -> None:
             print(f"  {severity:<8} {code:<20}{share(where.total(), total)}  {places}")
     alarms = [row for row in rows if false_alarm(row)]
     print(
-        f"false alarms (without {' '.join(sorted(TRUE_SUSPICIONS))}, and scatter beside the last)"
+        f"false alarms (not counting {' '.join(sorted(TRUE_SUSPICIONS))}, or noise under "
+        "BACKGROUND_LOAD)"
     )
     print(f"  {'any':<29}{share(len(alarms), total)}")
-    twice = sum("other_window" in row.details for row in rows)
-    print(f"  {'(timed twice)':<29}{share(twice, total)}")
+    twice = sum(row.other_window is not None for row in rows)
+    print(f"  {'(measured twice)':<29}{share(twice, total)}")
     invalid = [row for row in rows if row.verdict == "INVALID"]
     print(f"  {'INVALID':<29}{share(len(invalid), total)}")
     for row in invalid:
@@ -121,7 +125,7 @@ def main() -> None:
             load, minutes = os.getloadavg()[0], (time.monotonic() - started) / 60
             print(f"repeat {repeat + 1}: {minutes:.1f} min, load {load:.1f}", flush=True)
             if options.json:
-                options.json.write_text(json.dumps([row.as_dict() for row in rows], default=str))
+                options.json.write_text(json_text(replace(done, results=rows)))
     report(rows)
 
 

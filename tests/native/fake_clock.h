@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "step.h"
+#include "measure/step.h"
 
 namespace nnbt::testing {
 

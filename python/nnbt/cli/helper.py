@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from nnbt.cli.run import EXIT_FAILED
+from nnbt.cli import EXIT_FAILED
 
 
 @click.command(name="sign-helper")
@@ -15,11 +15,11 @@ from nnbt.cli.run import EXIT_FAILED
 def sign_helper(ctx: click.Context, /, *, undo: bool) -> None:
     """Sign a copy of the helper so that it may read the Neural Engine's counters.
 
-    The installed helper stays as it is. Prints what else the counters need, what that costs, and
-    how to undo it. Exits with 1 if the copy can't read counters yet.
+    The installed helper does not change. Prints what else the counters need, what that costs, and
+    how to undo it. Exits with 1 if the copy cannot read the counters yet.
     """
     from nnbt.engines.mpsgraph import signing
-    from nnbt.terminal.tables import terminal_width, wrapped
+    from nnbt.terminal.stream import terminal_width, wrapped
 
     if undo:
         removed = signing.undo()

@@ -6,10 +6,10 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from nnbt import _native
-from nnbt._native import Unsupported
 from nnbt.machine import mlx as _mlx
 from nnbt.machine.devices import DEVICES, Device
 from nnbt.machine.facts import machine
+from nnbt.spec.errors import Refusal, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -35,12 +35,12 @@ _PROOF = (
     ("Linux", "tests and measurements with and without an NVIDIA GPU (H200, CUDA 13)"),
     (
         "Apple",
-        "compiles and links for macOS and iOS, agrees with Apple's declarations, and runs on "
-        "doubles of its frameworks, all on Linux; nothing has run on Apple hardware yet "
+        "compiles and links for macOS and iOS, agrees with Apple's declarations, and runs against "
+        "mock frameworks, all on Linux; nothing has run on Apple hardware yet "
         "(docs/first-mac-run.md)",
     ),
 )
-"""What has been shown to work, and where."""
+"""What has been tested, and where."""
 
 
 def _gib(size: int | None) -> str:
@@ -56,7 +56,7 @@ def overview() -> str:
     clock = _native.calibrate_clock()
     cpus = f"{here.usable_cpus} of {here.logical_cpus} CPUs usable"
     hardware = [
-        ("processor", f"{here.cpu or 'unknown'}, {cpus}"),
+        ("CPU", f"{here.cpu or 'unknown'}, {cpus}"),
         ("memory", f"{_gib(here.available_memory_bytes)} free of {_gib(here.total_memory_bytes)}"),
         *(("gpu", str(gpu.name)) for gpu in here.gpus),
         ("system", f"{here.system}, kernel {here.kernel}, Python {here.python}"),
@@ -77,19 +77,16 @@ def overview() -> str:
 
 
 def about(subject: str) -> str:
-    """More about one device. Raises Unsupported for one that there is no more to say about."""
+    """More about one device. Raises Refusal for one that has no page of its own."""
     if subject != "ane":
-        raise Unsupported(
-            f"info has no topic {subject!r}: type nnbt info, nnbt info ane, or nnbt info --explain "
-            "for what there is."
-        )
+        raise Refusal(f"info has no topic {subject!r}", "use nnbt info, or nnbt info ane")
     from nnbt.engines.mpsgraph.helper import HelperError
     from nnbt.engines.mpsgraph.info import sections
 
     try:
         found = sections()
     except HelperError as error:
-        raise Unsupported(f"The helper process could not be asked: {error}") from error
+        raise Unsupported(f"The helper process did not answer: {error}") from error
     return "\n\n".join(f"{heading}\n{_lines(rows)}" for heading, rows in found)
 
 
@@ -98,19 +95,19 @@ def _state(device: Device) -> str:
     if missing is None:
         return f"ready: {device.explain}"
     if device.needs:
-        return f"needs {device.needs}"
+        return f"needs device {device.needs}"
     remedy = device.remedy()
-    return f"{missing.problem}; {f'fix: {remedy}' if remedy else 'nothing to install'}"
+    return f"{missing.problem}. {f'To change that: {remedy}' if remedy else 'Nothing to install.'}"
 
 
 def _formulas() -> str:
-    from nnbt.pipeline.matrix import METRICS
+    from nnbt.spec.metric import METRICS
 
     parts = []
     for metric in METRICS.values():
         rows = [(kind, text) for kind, text in metric.formulas.items()]
         parts.append(f"{metric.name}: {metric.explain}\n{_lines(rows)}")
-    units = "GB = 1e9 bytes, MiB = 2^20 bytes; rates are work over the median run time."
+    units = "GB = 1e9 bytes, MiB = 2^20 bytes; rate = work / median run time."
     return "\n".join([*parts, units])
 
 
@@ -129,14 +126,13 @@ def _checks() -> str:
 
 
 def _columns() -> str:
-    from nnbt.results.columns import COLUMNS, TERMINAL_ONLY
+    from nnbt.results.columns import COLUMNS, CSV_COLUMNS
 
-    files = [column for column in COLUMNS if column.key not in TERMINAL_ONLY]
     shown = {column.header: column for column in COLUMNS if column.rank is not None}
     return (
         "In CSV:\n"
-        + _lines((column.key, column.explain) for column in files)
-        + "\nOn a terminal, where a row has a value for it:\n"
+        + _lines((column.key, column.explain) for column in CSV_COLUMNS)
+        + "\nOn a terminal, if any row has a value:\n"
         + _lines((column.header, column.explain) for column in shown.values())
     )
 
@@ -148,14 +144,15 @@ def _dtypes() -> str:
 
 
 def _devices() -> str:
-    from nnbt.pipeline.matrix import METRICS
+    from nnbt.pipeline.matrix import engines_of
+    from nnbt.spec.metric import METRICS
 
     rows = []
     for name, device in DEVICES.items():
         metrics = [
-            f"{metric.name} ({engine})"
-            for metric in METRICS.values()
-            for engine, cells in metric.cells.items()
+            f"{metric} ({engine})"
+            for metric in METRICS
+            for engine, cells in engines_of(metric).items()
             if any(name in cell.devices for cell in cells)
         ]
         rows.append((name, f"{device.explain}; measures {', '.join(metrics)}"))
@@ -163,15 +160,14 @@ def _devices() -> str:
 
 
 def _engines() -> str:
-    from nnbt.pipeline.matrix import ENGINE_WORDS
+    from nnbt.pipeline.matrix import ENGINES
 
-    return _lines(ENGINE_WORDS.items())
+    return _lines((name, engine.explain) for name, engine in ENGINES.items())
 
 
 def _ladder() -> str:
     from nnbt.ladder.causes import CAUSES
-    from nnbt.ladder.rungs import RUNGS
-    from nnbt.ladder.tests import LARGE_LOSS
+    from nnbt.ladder.rungs import LARGE_LOSS, RUNGS
 
     parts = [
         _lines((row.label, row.explain) for row in RUNGS.values()),
@@ -182,7 +178,7 @@ def _ladder() -> str:
 
 
 def _data() -> str:
-    from nnbt.pipeline.plan import DATA
+    from nnbt.spec.options import DATA
 
     return _lines(DATA.items())
 
@@ -205,11 +201,9 @@ TOPICS: dict[str, Callable[[], str]] = {
 
 
 def explain(topic: str) -> str:
-    """The table of this topic in words, or all of them. Raises Unsupported for another name."""
+    """The table of this topic in words, or all of them. Raises Refusal for another name."""
     if topic == "all":
         return "\n\n".join(f"{name.upper()}\n{make()}" for name, make in TOPICS.items())
     if topic not in TOPICS:
-        raise Unsupported(
-            f"info explains no {topic!r}: type nnbt info --explain {' or '.join(TOPICS)}."
-        )
+        raise Refusal(f"Unknown topic {topic!r}", f"use nnbt info --explain {' or '.join(TOPICS)}")
     return TOPICS[topic]()

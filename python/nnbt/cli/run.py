@@ -1,4 +1,4 @@
-"""What the commands share: a run is measured, printed, and written to files case by case."""
+"""Measures what the options ask for, prints it, and writes files after each case."""
 
 from __future__ import annotations
 
@@ -9,58 +9,46 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nnbt.machine.files import check_writable, is_stream, own_stream, write_atomically
+from nnbt.pipeline.session import execute
+from nnbt.results.columns import csv_text
+from nnbt.results.files import json_text
+from nnbt.spec.errors import Refusal, Unsupported
+from nnbt.spec.options import spelled
+from nnbt.terminal.progress import Console
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from nnbt.results.result import Run
-
-
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_INTERRUPTED = 130
-EXIT_TERMINATED = 143
+    from nnbt.results.result import Result, Run
+    from nnbt.spec.options import Options
 
 
 class Files:
-    """Where the results of a run are written, after each case; checked before the first."""
+    """Where the results of a run are written, after each case; checked before the first.
+
+    `writers` make the text of each kind of file (csv, json); None leaves the file unwritten.
+    """
 
     def __init__(
-        self,
-        csv_path: str | None,
-        json_path: str | None,
-        *,
-        as_csv: Callable[[Run], str | None] | None = None,
-        as_json: Callable[[Run], str] | None = None,
+        self, given: Mapping[str, Any], writers: Mapping[str, Callable[[Run], str | None]]
     ) -> None:
-        from nnbt.results.columns import csv_text
-        from nnbt.results.result import check_writable
-
-        self._writers: list[tuple[Path, Callable[[Run], str | None]]] = []
+        paths = {kind: Path(given[kind]) for kind in writers if kind in given}
+        self._writers = [(path, writers[kind]) for kind, path in paths.items()]
         self._problems: dict[Path, str] = {}
-        for option, typed in (("--csv", csv_path), ("--json", json_path)):
-            if typed == "":
-                raise click.UsageError(f"{option} names no file: type {option} results.txt.")
-        if csv_path is not None:
-            as_csv = as_csv or (lambda run: csv_text(run.results))
-            self._writers.append((Path(csv_path), as_csv))
-        if json_path is not None:
-            self._writers.append((Path(json_path), as_json or (lambda run: run.to_json())))
-        if csv_path and json_path and os.path.realpath(csv_path) == os.path.realpath(json_path):
-            raise click.UsageError(
-                f"--csv and --json both name {csv_path}: give each a file of its own."
-            )
-        for path, _ in self._writers:
+        if len({os.path.realpath(path) for path in paths.values()}) < len(paths):
+            flags = " and ".join(map(spelled, paths))
+            raise Refusal(f"{flags} name the same file", "use a file for each")
+        for path in paths.values():
             problem = check_writable(path)
             if problem:
-                raise click.UsageError(problem)
+                raise Unsupported(problem)
 
     def write(self, run: Run, *, last: bool = False) -> None:
         """Writes every file anew; a pipe or terminal once, when the run ends (or `last`).
 
-        A file that can't be written doesn't end the run: `problem` has the sentence about it.
+        A file that cannot be written does not end the run: `problem` has the sentence about it.
         """
-        from nnbt.results.result import is_stream, own_stream, write_beside
-
         for path, text in self._writers:
             if is_stream(path) and not (run.finished or last):
                 continue
@@ -69,18 +57,17 @@ class Files:
                 continue
             self._problems.pop(path, None)
             try:
-                write_beside(path, content)
+                write_atomically(path, content)
             except OSError as error:
                 if own_stream(path) is not None:
                     raise
                 self._problems[path] = f"{path} could not be written ({error.strerror})"
 
     def tell_untouched(self) -> None:
-        """Says of files of an earlier run that nothing of this one is in them."""
+        """Names the files that still hold an earlier run."""
         old = [str(path) for path, _ in self._writers if path.is_file()]
         if old:
-            which = " and ".join(old)
-            click.echo(f"nnbt: no case was finished; {which}: still of an earlier run", err=True)
+            click.echo(f"nnbt: no case was finished; unchanged: {' and '.join(old)}", err=True)
 
     def problem(self) -> str:
         """What the latest attempts could not write, as a sentence; empty if all went well."""
@@ -93,20 +80,24 @@ class Files:
             raise click.ClickException(self.problem())
 
 
-def measure_and_print(options: Any, files: Files) -> Run:
-    """The main job: runs, prints and writes; Ctrl-C keeps what is finished."""
-    from nnbt.pipeline.session import execute
-    from nnbt.terminal.progress import Console
+class Writing(Console):
+    """Writes the files after each case, before anything is printed."""
 
-    class Writing(Console):
-        """Writes the files after each case, before anything is printed."""
+    def __init__(self, options: Options, files: Files) -> None:
+        super().__init__(options.max_seconds, options.runs)
+        self._files = files
 
-        def finished(self, result: Any, run: Run) -> None:
-            self.run = run
-            files.write(run)
-            super().finished(result, run)
+    def finished(self, result: Result, run: Run) -> None:
+        """Writes and prints."""
+        self.run = run
+        self._files.write(run)
+        super().finished(result, run)
 
-    console = Writing(options.max_seconds, options.runs)
+
+def measure_and_print(options: Options, given: Mapping[str, Any]) -> Run:
+    """All results of an ordinary run; Ctrl-C keeps what is finished."""
+    files = Files(given, {"csv": lambda run: csv_text(run.results), "json": json_text})
+    console = Writing(options, files)
     try:
         run = execute(options, listener=console, argv=sys.argv[1:])
     except KeyboardInterrupt:

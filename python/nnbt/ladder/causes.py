@@ -1,6 +1,6 @@
-"""CAUSES: why a rung of the ladder may be far below the one above, and what the user can do.
+"""CAUSES: why a rung may be far below the one above, and what the user can do about it.
 
-Each row is tested against what was measured; the first that holds explains the loss.
+The first row whose condition applies explains the loss.
 """
 
 from __future__ import annotations
@@ -8,30 +8,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nnbt.ladder import tests as loss_tests
-from nnbt.ladder.rungs import Ladder, Loss
-from nnbt.ladder.tests import LARGE_LOSS, Facts
+from nnbt.ladder import conditions
+from nnbt.ladder.conditions import Gap
+from nnbt.ladder.rungs import LARGE_LOSS, Ladder, Loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nnbt.machine.shared_cores import SharedCores
+    from nnbt.ladder.conditions import Host
 
 _MLX = ("mlx", "mlx-compiled")
+_MEASURED = ("native", "library", *_MLX)
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One row of CAUSES; `test` returns a sentence if this is the cause, else None.
+    """One row of CAUSES. `condition` returns a sentence if the cause applies, else None.
 
-    `always` tests it where the loss is small too: a rung may be right and yet not what is meant.
+    `always`: reported for small losses too, where the rung is not what the user may expect.
     """
 
     code: str
     rungs: tuple[str, ...]
     explain: str
     advice: str
-    test: Callable[[Facts], str | None]
+    condition: Callable[[Gap], str | None]
     always: bool = False
 
 
@@ -39,173 +40,152 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "TF32_OFF",
         ("mlx",),
-        "float32 products on the ordinary lanes of a GPU that has TF32",
-        "type --tf32 on if 11 bits of mantissa are enough",
-        loss_tests.tf32_off,
+        "float32 products outside the matrix units, on a GPU with TF32",
+        "use --tf32 on if 11 mantissa bits are enough",
+        conditions.tf32_off,
         always=True,
     ),
     Cause(
         "REFERENCE_BLAS",
         ("mlx",),
-        "a BLAS that is correct and slow, in MLX's Linux wheel",
-        "install an OpenBLAS (Debian: libopenblas0) and see its effect with --try "
-        "/usr/lib/x86_64-linux-gnu/libopenblas.so.0; then set LD_PRELOAD to it",
-        loss_tests.reference_blas,
+        "the slow reference BLAS in MLX's Linux wheel",
+        "install OpenBLAS (Debian: libopenblas0), measure its effect with --try "
+        "/usr/lib/x86_64-linux-gnu/libopenblas.so.0, then set LD_PRELOAD to it",
+        conditions.reference_blas,
     ),
     Cause(
         "SIMPLE_KERNEL",
         ("mlx",),
-        "16-bit types without a kernel made for them",
-        "type --dtype float32 with a fast BLAS (--try), or --device gpu",
-        loss_tests.own_kernel,
+        "16-bit dtypes, for which MLX has no optimized CPU kernel",
+        "use --dtype float32 with a fast BLAS (--try), or --device gpu",
+        conditions.simple_kernel,
     ),
     Cause(
         "NO_SUCH_PRODUCT",
         ("mlx",),
-        "a type that the hardware multiplies and MLX does not",
-        "the library rung shows what is there; MLX's own way to it is float16 or bfloat16",
-        loss_tests.stand_in,
+        "a dtype that the hardware multiplies and MLX does not",
+        "use float16 or bfloat16 in MLX; the library rung shows what the hardware can do",
+        conditions.nearest_dtype,
     ),
     Cause(
         "PAGE_FAULTS",
         _MLX,
-        "outputs whose memory goes back to the system after each run",
+        "output memory that goes back to the system after each run",
         "call mx.set_cache_limit with a large value before computing",
-        lambda f: f.reason("PAGE_FAULTS") or None,
+        conditions.page_faults,
     ),
     Cause(
         "LAUNCH_BOUND",
         ("library", *_MLX),
-        "sizes so small that launching takes as long as working",
-        "take a larger --sizes, or many operations in one evaluation",
-        loss_tests.launch_bound,
+        "sizes so small that fixed cost dominates",
+        "use larger --sizes, or more operations per evaluation",
+        conditions.launch_bound,
     ),
     Cause(
-        "ONE_THREAD_A_STREAM",
+        "ONE_THREAD_PER_STREAM",
         ("mlx",),
-        "element-wise work of an MLX CPU stream has one thread",
-        "leave --cpu-workers at 0, and in your program split arrays over several mx.new_stream",
-        loss_tests.one_thread,
+        "fewer MLX CPU streams than CPUs; element-wise work uses one thread per stream",
+        "leave --cpu-workers at 0; in your program, split arrays over several mx.new_stream",
+        conditions.one_thread,
     ),
     Cause(
         "POWER_CAP",
-        ("clock", "native", "library", *_MLX),
-        "clocks lowered by power or heat",
-        "raise the limit (nvidia-smi -pl, as root) or cool; real data needs more power than zeros",
-        loss_tests.throttled,
+        ("clock", *_MEASURED),
+        "clocks lowered by power or temperature",
+        "raise the power limit (nvidia-smi -pl, as root) or improve cooling; random data draws "
+        "more power than zeros",
+        conditions.throttled,
     ),
     Cause(
         "LOW_CLOCK",
         ("clock",),
-        "a clock below the one that the published figure assumes",
-        "look at nvidia-smi -q -d CLOCK for application clocks below the maximum",
-        loss_tests.low_clock,
+        "a clock below the one that the published peak assumes",
+        "check nvidia-smi -q -d CLOCK for application clocks below the maximum",
+        conditions.low_clock,
     ),
     Cause(
         "WRITE_ALLOCATE",
         ("mlx",),
-        "ordinary stores read before they write",
-        "nothing in MLX; nnbt --engine native --op copy shows both kinds of stores",
-        loss_tests.write_allocate,
+        "ordinary stores, which read each cache line before they overwrite it",
+        "nothing in MLX; nnbt --engine native --op copy measures both kinds of stores",
+        conditions.write_allocate,
     ),
     Cause(
         "OLDER_INSTRUCTIONS",
         ("native",),
-        "a chip whose own matrix instructions the kernels don't use yet",
-        "take the vendor library, which uses them, as the ceiling of this chip",
-        loss_tests.older_instructions,
+        "a chip whose newest matrix instructions the kernels do not use yet",
+        "take the vendor library, which uses them, as the ceiling",
+        conditions.older_instructions,
     ),
     Cause(
         "HIDDEN_SMT",
         ("native",),
-        "two processors of this guest are the threads of one core, counted as two cores",
-        "nothing within the guest: count half the cores, or take a machine type with whole ones",
-        loss_tests.hidden_smt,
+        "two CPUs of a guest that are threads of one core, though shown as two cores",
+        "nothing inside the guest: count half the cores, or choose a machine type with whole cores",
+        conditions.hidden_smt,
     ),
     Cause(
         "FEW_CORES",
         ("native",),
-        "the published figure needs more cores than this process has",
-        "none on this machine: measure with all cores of the socket",
-        loss_tests.few_cores,
+        "fewer cores than the published figure needs",
+        "nothing on this machine; on a larger one, use all cores of the socket",
+        conditions.few_cores,
     ),
     Cause(
         "NARROW_KERNELS",
         ("library",),
-        "a BLAS that does not know this processor",
+        "a BLAS that does not recognize this CPU",
         "set OPENBLAS_CORETYPE (SkylakeX, SapphireRapids) before Python starts",
-        loss_tests.narrow_kernels,
+        conditions.narrow_kernels,
     ),
     Cause(
-        "NOISY_NEIGHBOUR",
-        ("native", "library", *_MLX),
-        "other work on the same processors",
-        "repeat when the machine is idle",
-        lambda f: f.reason("NOISY_NEIGHBOUR") or None,
+        "BACKGROUND_LOAD",
+        _MEASURED,
+        "other processes on the same CPUs",
+        "repeat on an idle machine",
+        conditions.background_load,
     ),
     Cause(
         "ONE_BY_ONE",
         ("library", *_MLX),
-        "one operation in an evaluation, so that the device is idle from one to the next",
-        "evaluate several operations at once: one mx.eval of many outputs",
-        loss_tests.one_by_one,
+        "one operation per evaluation, with the device idle in between",
+        "evaluate several outputs with one mx.eval",
+        conditions.one_by_one,
     ),
     Cause(
         "SCATTER",
-        ("native", "library", *_MLX),
-        "run times that scatter or change, so that a median is far from the fastest run",
-        "repeat with a longer --max-seconds, when the machine is idle",
-        loss_tests.scatter,
+        _MEASURED,
+        "noisy run times: the median is far from the fastest run",
+        "repeat on an idle machine, with a longer --max-seconds",
+        conditions.slow_median,
     ),
 )
 UNKNOWN = "UNKNOWN"
 
 
-def explain_losses(
-    ladder: Ladder,
-    *,
-    blas: str,
-    usable_cpus: int,
-    cores: int,
-    tensor_float: bool,
-    shared: SharedCores | None = None,
-) -> tuple[Loss, ...]:
-    """One Loss for each large loss, and for each cause that is tested always."""
+def explain_losses(ladder: Ladder, host: Host) -> tuple[Loss, ...]:
+    """A Loss for each rung far below the one above, and for each cause that is always reported."""
     losses = []
     for rung in ladder.rungs:
         above, share = ladder.above(rung), ladder.share_of_above(rung)
         if above is None or share is None or rung.kind.key == "tried":
             continue
-        facts = Facts(ladder, rung, above, blas, usable_cpus, cores, tensor_float, shared)
-        large = share < LARGE_LOSS
-        found = _first(facts, large=large)
+        gap = Gap(ladder, rung, above, host)
+        found = _cause(gap, large=share < LARGE_LOSS)
         if found is not None:
-            cause, sentence = found
-            losses.append(
-                Loss(rung.kind.key, above.kind.key, share, cause.code, sentence, cause.advice)
-            )
-        elif large:
-            losses.append(_unknown(facts, share))
+            losses.append(Loss(rung.kind.key, above.kind.key, share, *found))
     return tuple(losses)
 
 
-def _first(facts: Facts, *, large: bool) -> tuple[Cause, str] | None:
+def _cause(gap: Gap, *, large: bool) -> tuple[str, str, str] | None:
+    """(code, sentence, advice) of the first cause that applies; UNKNOWN for other large losses."""
     for cause in CAUSES:
-        if facts.rung.kind.key in cause.rungs and (large or cause.always):
-            sentence = cause.test(facts)
+        if gap.rung.kind.key in cause.rungs and (large or cause.always):
+            sentence = cause.condition(gap)
             if sentence:
-                return cause, sentence
-    return None
-
-
-def _unknown(facts: Facts, share: float) -> Loss:
-    row, metric = facts.rung.row, facts.ladder.metric
-    engine = row.case.engine if row is not None else "native"
-    return Loss(
-        facts.rung.kind.key,
-        facts.above.kind.key,
-        share,
-        UNKNOWN,
-        "None of the known causes holds.",
-        f"look at the reasons below the rows of nnbt --metric {metric} --engine {engine}",
-    )
+                return cause.code, sentence, cause.advice
+    if not large:
+        return None
+    row, metric = gap.rung.row, gap.ladder.metric
+    command = f"nnbt --metric {metric} --engine {row.case.engine if row is not None else 'native'}"
+    return UNKNOWN, "No known cause applies.", f"check the reasons below the rows of {command}"

@@ -1,19 +1,28 @@
-"""What a device can do at most for a case, from the published figures of data/chips.toml."""
+"""Published ceilings of a case, from the figures of data/chips.toml."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nnbt.peaks.chips import chip, cpu
-from nnbt.verdict.evidence import Ceiling
+from nnbt.spec.precision import unit_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nnbt.spec.case import Case
 
-PEAK_TYPE = {"complex64": "float32", "tfloat32": "tf32", "float8_e4m3": "float8"}
-"""Types whose products run on the units of another one; complex64 counts real operations."""
+PEAK_TYPE = {"tfloat32": "tf32", "float8_e4m3": "float8"}
+"""Names in data/chips.toml of dtypes that it calls otherwise."""
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The most that the device can do, in the base unit of the case, and where that is from."""
+
+    rate: float
+    source: str
 
 
 def published_ceiling(
@@ -21,9 +30,9 @@ def published_ceiling(
 ) -> Ceiling | None:
     """The most that the GPU in `facts` can do for this case, in its base unit; None if unknown.
 
-    That is the published peak, or the same units at the clock seen right after the timed runs
-    where it is above the published one: GPUs boost. `precision` is how float32 was computed: TF32
-    has a peak of its own. CPUs have none here: engine `native` measures their clock and peak.
+    This is the published peak, or that of the same units at the clock right after the timed runs if
+    it is higher: GPUs boost. `precision` is how a float32 product was computed, since TF32 has a
+    peak of its own. CPUs have none here: engines measure their clock and peak.
     """
     # Winograd needs up to 2.25 times fewer products than are counted for 3 x 3 kernels.
     if case.device != "gpu" or int(case.params.get("kernel", 1)) > 1:
@@ -32,38 +41,38 @@ def published_ceiling(
     if known is None:
         return None
     if case.metric == "bandwidth":
-        figure = known.memory_bytes_per_s()
-        return Ceiling(figure.value, f"{known.name}: {figure.value * 1e-9:,.0f} GB/s published")
-    token = "tf32" if precision == "TF32" else PEAK_TYPE.get(case.dtype, case.dtype)
-    published = known.ceiling(token)
-    if published is None:
+        rate = known.memory.bytes_per_s
+        return Ceiling(rate, f"{known.name}: {rate * 1e-9:,.0f} GB/s published")
+    computed = unit_dtype(case.dtype, precision)
+    if computed is None:
         return None
-    at_clock = known.ceiling(token, clock_hz=clock_hz) if clock_hz else None
-    if at_clock is not None and at_clock.value > published.value:
-        words = f"{at_clock.value * 1e-12:,.0f} T{token}, {at_clock.note}"
-        return Ceiling(at_clock.value, f"{known.name}: {words}")
-    return Ceiling(
-        published.value, f"{known.name}: {published.value * 1e-12:,.0f} T{token} published"
-    )
+    token = PEAK_TYPE.get(computed, computed)
+    peak = known.peaks.get(token)
+    if peak is None or peak.per_s is None:
+        return None
+    at_clock = known.peak_at(clock_hz, token) if clock_hz else None
+    if clock_hz and at_clock is not None and at_clock > peak.per_s:
+        how = f"{peak.per_clock:g} per unit and clock at {clock_hz / 1e9:.2f} GHz"
+        return Ceiling(at_clock, f"{known.name}: {at_clock * 1e-12:,.0f} T{token}, {how}")
+    return Ceiling(peak.per_s, f"{known.name}: {peak.per_s * 1e-12:,.0f} T{token} published")
 
 
 def known_processor(facts: Mapping[str, Any]) -> bool:
-    """Whether data/chips.toml has a row of the processor in `facts`."""
+    """Whether data/chips.toml has a row of the CPU in `facts`."""
     name = str(facts.get("cpu") or "")
     return chip(name) is not None or cpu(name) is not None
 
 
 def published_memory(facts: Mapping[str, Any]) -> Ceiling | None:
-    """The published memory bandwidth of the processor in `facts`, of one socket; None if unknown.
+    """The published memory bandwidth of the CPU in `facts`, of one socket; None if unknown.
 
     It is no ceiling of a case: a part of a socket, or of a machine shared with others, has less.
     """
     name = str(facts.get("cpu") or "")
     apple, family = chip(name), cpu(name)
-    if apple is not None:
-        return Ceiling(apple.memory_bytes_per_s().value, f"{apple.name}, all its versions")
-    if family is None or family.memory_bytes_per_s is None:
+    known = apple or family
+    if known is None:
         return None
-    figure = family.memory_bytes_per_s
-    note = f"; {figure.note}" if figure.note else ""
-    return Ceiling(figure.value, f"{family.name}, one socket{note}")
+    part = "" if apple else ", one socket"
+    note = f"; {known.memory.note}" if known.memory.note else ""
+    return Ceiling(known.memory.bytes_per_s, f"{known.name}{part}{note}")

@@ -113,14 +113,26 @@ def nearest(
     return min(rows, key=lambda row: row.shape.distance(shape), default=None)
 
 
-def beside(case: Case, device_name: str) -> tuple[tuple[str, ...], dict[str, object]]:
-    """(notes, details) of the published row nearest to a case of `conv`; empty without one.
+@dataclass(frozen=True)
+class PublishedResult:
+    """A published result to set beside a row; `rate` is in operations a second."""
+
+    model: str
+    rate: float
+    latency_s: float
+    valid: bool
+    url: str
+    note: str
+
+
+def beside(case: Case, device_name: str) -> PublishedResult | None:
+    """The published row nearest to a case of `conv`; None without one.
 
     Rows of the same chip come first.
     """
     variant = _VARIANTS.get(case.dtype)
     if variant is None:
-        return (), {}
+        return None
     numbers = {name: int(case.params[name]) for name in ("batch", "channels", "kernel", "layers")}
     shape = Shape(size=case.n, **numbers)
     here = chip(device_name)
@@ -129,18 +141,13 @@ def beside(case: Case, device_name: str) -> tuple[tuple[str, ...], dict[str, obj
         row = nearest(shape, device=case.device, variant=variant, chip=here.id)
     row = row or nearest(shape, device=case.device, variant=variant)
     if row is None:
-        return (), {}
+        return None
     other = row.shape
-    text = (
+    note = (
         f"nearest published: {row.model}, {row.device} {row.variant}, C={other.channels} "
         f"n={other.size} K={other.kernel} L={other.layers}: {row.ops_per_s * 1e-12:.4g} TOPS "
         f"({row.source}). {row.caveat}"
     )
-    details = {
-        "model": row.model,
-        "rate": row.ops_per_s,
-        "latency_s": row.latency_ns * 1e-9,
-        "valid": row.valid,
-        "url": row.url,
-    }
-    return (text,), {"reference": details}
+    return PublishedResult(
+        row.model, row.ops_per_s, row.latency_ns * 1e-9, row.valid, row.url, note
+    )

@@ -1,6 +1,6 @@
 """Measured ceilings of this machine, kept between runs: what `% ceiling` compares with.
 
-A ceiling is the best rate that a cell of METRICS marked `ceiling` reached. They are kept in the
+A ceiling is the best rate that a cell marked `ceiling` reached. They are kept in the
 user's cache folder, one file a machine; where that can't be written they last for one process.
 """
 
@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nnbt._native import Unsupported
-from nnbt.pipeline.matrix import METRICS, cell
-from nnbt.results.result import Result, write_beside
+from nnbt.machine.files import write_atomically
+from nnbt.spec.precision import unit_dtype
 
 if TYPE_CHECKING:
     from nnbt.spec.case import Case
@@ -24,10 +23,6 @@ if TYPE_CHECKING:
 SCHEMA = 1
 KEEP_DAYS = 90
 """After this a lower rate replaces a higher one: drivers and firmware change."""
-UNFIT = {"ABOVE_CEILING", "CACHE_RESIDENT", "NOISY_NEIGHBOUR", "UNCHECKED", "WIDE_INTERVAL"}
-"""Codes of reasons that make a result no ceiling, whatever its verdict."""
-GPU_LEAST_BYTES = 2**27
-"""Smaller arrays than this may stay in the cache of a large GPU."""
 _ANY = "any"
 
 
@@ -58,25 +53,6 @@ def folder() -> Path:
     return Path(platformdirs.user_cache_dir("nnbt", appauthor=False))
 
 
-def ceiling_rate(row: Result) -> float:
-    """What a result shows to be possible: its fastest run, on a GPU also its slope.
-
-    A slope is free of launching, which on a CPU is within the noise.
-    """
-    best = row.best_rate or row.rate or 0.0
-    return max(best, row.slope_rate or 0.0) if row.case.device == "gpu" else best
-
-
-def described(row: Result) -> str:
-    """What reached the rate, such as `native triad, nontemporal stores`."""
-    params = row.case.params
-    what = str(params.get("chain") or params.get("op") or "")
-    stores = params.get("stores")
-    more = f", {stores} stores" if stores in ("ordinary", "nontemporal") else ""
-    return f"{row.case.engine} {what}{more}".strip()
-
-
-_SAME_UNITS = {"complex64": "float32"}
 _METRIC = {"flops_graph": "flops"}
 
 
@@ -100,31 +76,19 @@ class Ceilings:
         `precision` is how float32 was computed. For bandwidth the same operation counts, or the
         best of all where that one was not measured.
         """
-        with contextlib.suppress(Unsupported, KeyError):
-            if cell(case).ceiling or case.metric not in METRICS:
-                return None
-        token = "tfloat32" if precision == "TF32" else case.dtype
-        token = _SAME_UNITS.get(token, token)
+        token = unit_dtype(case.dtype, precision)
+        if token is None:
+            return None
         op = str(case.params.get("op", _ANY))
         return self._best.get(_key(case, token, op)) or self._best.get(_key(case, token, _ANY))
 
-    def remember(self, row: Result) -> None:
-        """Keeps the rate if this result is a ceiling, and the best so far."""
-        unfit = UNFIT & {reason.code for reason in row.reasons}
-        if row.rate is None or row.verdict in (None, "INVALID") or unfit:
-            return
-        if "no_ceiling" in row.details:
-            return
-        small = row.sizes.get("matrix_bytes", GPU_LEAST_BYTES) < GPU_LEAST_BYTES
-        if not cell(row.case).ceiling or (row.case.device == "gpu" and small):
-            return
+    def remember(self, case: Case, rate: float, unit: str, by: str) -> None:
+        """Keeps a rate if it is the best so far."""
         now = dt.datetime.now(dt.timezone.utc)
-        found = Measured(
-            ceiling_rate(row), row.unit, described(row), now.isoformat(timespec="seconds")
-        )
+        found = Measured(rate, unit, by, now.isoformat(timespec="seconds"))
         changed = False
-        for op in (str(row.case.params.get("op", _ANY)), _ANY):
-            key = _key(row.case, row.case.dtype, op)
+        for op in (str(case.params.get("op", _ANY)), _ANY):
+            key = _key(case, case.dtype, op)
             known = self._best.get(key)
             if known is None or found.rate > known.rate or _old(known, now):
                 self._best[key] = found
@@ -151,7 +115,7 @@ class Ceilings:
         text = json.dumps({"schema": SCHEMA, "ceilings": rows}, indent=1) + "\n"
         with contextlib.suppress(OSError, RuntimeError):
             folder().mkdir(parents=True, exist_ok=True)
-            write_beside(folder() / self._file, text)
+            write_atomically(folder() / self._file, text)
 
 
 def _old(known: Measured, now: dt.datetime) -> bool:

@@ -1,386 +1,348 @@
-"""One case -> one result: builds, times, checks and judges it."""
+"""One planned case -> one immutable result: build, time, verify, judge."""
 
 from __future__ import annotations
 
 import gc
-import os
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from nnbt import _native
-from nnbt.engines.mpsgraph.helper import HelperError
-from nnbt.machine.facts import GpuState, gpu_state, gpus, machine
+from nnbt.machine.facts import machine
+from nnbt.machine.nvml import GpuState, gpu_state, gpus
+from nnbt.peaks import reference
 from nnbt.peaks.published import published_ceiling
-from nnbt.pipeline.matrix import METRICS, cell, sizes_of
-from nnbt.pipeline.plan import RANDOM_DATA, Options, Plan
-from nnbt.results.result import Result, Run
-from nnbt.spec.case import Case
+from nnbt.results.result import CheckCost, LaunchOverhead, Result
+from nnbt.spec.cell import Request
 from nnbt.spec.dtypes import dtype
+from nnbt.spec.errors import StepError
+from nnbt.spec.metric import METRICS
+from nnbt.spec.options import RANDOM_DATA
+from nnbt.spec.precision import effective_bits, measured_precision
 from nnbt.timing.slope import Slope, measure_slope
-from nnbt.timing.statistics import summarize
+from nnbt.timing.statistics import Summary, summarize
 from nnbt.timing.window import OtherWindow, steady_window
-from nnbt.verdict.evidence import Evidence, effective_bits
+from nnbt.verdict.evidence import Evidence
 from nnbt.verdict.judge import judge
+from nnbt.verdict.times import window_note
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nnbt.peaks.stored import Ceilings
-    from nnbt.spec.workload import Answer, Measure, SamplesLike, Workload
-    from nnbt.spec.workload import Run as Step
+    from nnbt.pipeline.listener import Listener
+    from nnbt.pipeline.plan import Planned
+    from nnbt.spec.case import Case
+    from nnbt.spec.cell import Runtime
+    from nnbt.spec.options import Options
+    from nnbt.spec.workload import Answer, Measure, SamplesLike, Step, Workload
 
 CHECK_SHARE = 0.12
 """Share of a case's own measuring time that its slope may take."""
 SETTLE_SHARE = 0.4
 """Share of --max-seconds that timing lasts at least, however narrow the interval is before."""
-_PREDICT_OPS = {"cpu": 2e9, "gpu": 2e13}
-_ROTATION = 8
-_MOST_ROTATION = 64
-_ROTATION_BYTES = 2**26
+_FLOOR_RUNS = 100
 
 
-class Listener:
-    """What happens during a run, for progress display; every method may be overridden."""
-
-    def planned(self, plan: Plan) -> None:
-        """Before the first case."""
-
-    def started(self, index: int, count: int, case: Case, expected_s: float | None) -> None:
-        """Before a case is timed; `expected_s` is the predicted time of the timed runs."""
-
-    def progress(self, runs: int, elapsed_s: float) -> None:
-        """Between timed runs, at most every 50 ms."""
-
-    def once(self, case: Case, expected_s: float) -> None:
-        """When one run is predicted to outlast the budget of its case."""
-
-    def finished(self, result: Result, run: Run) -> None:
-        """After each case; `run` holds all results so far."""
-
-
-@dataclass
+@dataclass(frozen=True)
 class Session:
-    """What the cases of one run share."""
+    """What the cases of one run share; `floors` fills with the launch overhead of each engine."""
 
     options: Options
     measure: Measure
     listener: Listener
-    mx: Any
-    free: dict[str, int]
+    facts: Mapping[str, Any]
+    free_bytes: Mapping[str, int]
     clock_resolution_ns: int
     cache_bytes: int | None
-    facts: Mapping[str, Any]
-    floors: dict[tuple[str, int], float]
     ceilings: Ceilings
+    floors: dict[tuple[str, str, int], LaunchOverhead] = field(default_factory=dict)
 
 
-def run_case(session: Session, case: Case) -> Result:
-    """One result; Unsupported and out-of-memory become rows, bugs propagate."""
-    kind = dtype(case.dtype)
-    unit = METRICS[case.metric].unit(kind)
+@dataclass(frozen=True)
+class _Timed:
+    """The window that is reported, and what else was timed."""
+
+    samples: SamplesLike
+    summary: Summary
+    first_run_s: float
+    stop: str
+    other_window: OtherWindow | None
+    gpu_state: GpuState | None
+    """Right after the timed runs, while it still holds."""
+
+
+@dataclass(frozen=True)
+class _Verified:
+    """What the checks after timing gave; without --no-checks nothing is None for lack of asking."""
+
+    answer: Answer | None
+    slope: Slope | None
+    slope_missing: str
+    overhead: LaunchOverhead | None
+    cost: CheckCost
+
+
+def run_case(
+    session: Session, planned: Planned, runtime: Runtime, *, random_rate: float | None
+) -> Result:
+    """One result; Unsupported and out-of-memory become rows, bugs propagate as ERROR rows.
+
+    `random_rate` is the rate of the same case on random data, where there is one.
+    """
+    case = planned.case
+    unit = METRICS[case.metric].unit(dtype(case.dtype))
     try:
-        return _Runner(session, case, unit).run()
+        with runtime.scope(case):
+            once = _predicted_s(session, planned)
+            workload = _build(session, planned)
+            timed = _time(session, case, workload, once=once is not None)
+            verified = _verify(session, case, workload, timed)
+            return _judge(session, planned, workload, timed, verified, random_rate)
     except _native.Unsupported as error:
         return Result(case, "UNSUPPORTED", str(error), unit=unit)
-    except HelperError as error:
+    except StepError as error:
         return Result(case, "ERROR", str(error), unit=unit)
     except Exception as error:  # noqa: BLE001  one failed case must not lose the others
         text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         return Result(case, "ERROR", text, unit=unit)
     finally:
         gc.collect()
-        session.mx.clear_cache()
+        runtime.release()
+
+
+def _build(session: Session, planned: Planned) -> Workload:
+    return planned.cell.build(
+        Request(planned.case, planned.sizes, session.options, session.measure, session.free_bytes)
+    )
+
+
+def _predicted_s(session: Session, planned: Planned) -> float | None:
+    """Predicted seconds of one run if it outlasts the case's budget, else None.
+
+    Only for much work, from a small case of the same kind and the ratio of operations.
+    """
+    case, ops = planned.case, planned.sizes.get("work_ops", 0)
+    threshold = planned.cell.predicts_ops.get(case.device)
+    if threshold is None or ops < threshold:
+        return None
+    params: dict[str, int | str] = dict(case.params)
+    params |= METRICS[case.metric].smaller(case, case.device)
+    small = planned.changed(replace(case, n=int(params.pop("n")), params=params))
+    small_ops = small.sizes["work_ops"]
+    if small.case.n > case.n or small_ops >= ops:
+        return None
+    workload = _build(session, small)
+    step = workload.step(workload.units)
+    step()
+    seconds = min(_once_s(session, step) for _ in range(2))
+    expected = seconds * ops / small_ops
+    if expected <= session.options.max_seconds:
+        return None
+    session.listener.once(case, expected)
+    return expected
+
+
+def _once_s(session: Session, step: Step) -> float:
+    samples = session.measure(step, warmup=0, runs=1)
+    if samples.samples_ns[0] < 0:
+        raise ValueError(f"The measure function gave a time of {samples.samples_ns[0]} ns")
+    return samples.samples_ns[0] * 1e-9
+
+
+def _time(session: Session, case: Case, workload: Workload, *, once: bool) -> _Timed:
+    """The timed runs: one window, or two where the first one scatters."""
+    options = session.options
+    single = once and options.runs is None
+    runs, warmup = (1, 0) if single else (options.runs or 0, options.warmup)
+    step = workload.step(workload.units)
+    first_runs: list[float] = []
+
+    def window() -> SamplesLike:
+        samples = session.measure(
+            step,
+            warmup=warmup,
+            runs=runs,
+            budget_s=options.max_seconds,
+            min_window_s=options.max_seconds * SETTLE_SHARE,
+            on_progress=lambda count, elapsed: session.listener.progress(count, elapsed * 1e-9),
+        )
+        first_runs.append(samples.first_run_ns * 1e-9)
+        return samples
+
+    # Where a window has no units, what its sides leave behind is of all windows together.
+    if runs or not options.checks or workload.no_slope:
+        samples, other = window(), None
+    else:
+        samples, other = steady_window(window)
+    return _Timed(
+        samples=samples,
+        summary=summarize(samples.samples_ns),
+        first_run_s=next(filter(None, first_runs), 0.0),
+        stop="one run" if single else samples.stop,
+        other_window=other,
+        gpu_state=_gpu_state(session, case),
+    )
+
+
+def _gpu_state(session: Session, case: Case) -> GpuState | None:
+    if case.device == "cpu":
+        return None
+    uuid = session.facts.get("device_uuid")
+    return gpu_state(next((gpu.index for gpu in gpus() if gpu.uuid == uuid), 0))
+
+
+def _launch_overhead(session: Session, case: Case, workload: Workload) -> LaunchOverhead:
+    """Time of a Step that does next to nothing, measured once an engine, device and thread count.
+
+    The tenth percentile: waking threads on an idle machine takes 30 to 150 us, and what an
+    evaluation costs at least is what must not be taken for work.
+    """
+    key = (case.engine, case.device, int(case.params.get("cpu_workers", 0)))
+    if key not in session.floors:
+        problem = ""
+        try:
+            samples = session.measure(workload.floor, warmup=10, runs=_FLOOR_RUNS)
+        except (_native.Unsupported, StepError) as error:
+            # An engine may refuse what is that small, and still do the work.
+            problem = str(error)
+            samples = session.measure(_nothing, warmup=10, runs=_FLOOR_RUNS)
+        seconds = _native.quantile(samples.samples_ns, 0.1) * 1e-9
+        session.floors[key] = LaunchOverhead(seconds, problem)
+    return session.floors[key]
+
+
+def _nothing() -> None:
+    pass
+
+
+def _verify(session: Session, case: Case, workload: Workload, timed: _Timed) -> _Verified:
+    """The answer of the timed runs against a reference, and the slope over units of work."""
+    if not session.options.checks:
+        return _Verified(None, None, "--no-checks", None, CheckCost(0.0, 0.0))
+    started = time.perf_counter()
+    answer = workload.check()
+    answered = time.perf_counter()
+    overhead = _launch_overhead(session, case, workload)
+    slope, missing = measure_slope(
+        workload,
+        lambda step: _once_s(session, step),
+        unit_s=timed.summary.median_s / workload.units,
+        floor_s=overhead.floor_s,
+        budget_s=CHECK_SHARE * timed.samples.window_ns * 1e-9,
+        best_s=timed.summary.best_s,
+    )
+    cost = CheckCost(answered - started, time.perf_counter() - answered)
+    return _Verified(answer, slope, missing, overhead, cost)
+
+
+def _judge(
+    session: Session,
+    planned: Planned,
+    workload: Workload,
+    timed: _Timed,
+    verified: _Verified,
+    random_rate: float | None,
+) -> Result:
+    case, summary, sizes = planned.case, timed.summary, workload.sizes
+    metric = METRICS[case.metric]
+    work, answer = workload.unit_work * workload.units, verified.answer
+    rate, window_s = work / summary.median_s, timed.samples.window_ns * 1e-9
+    readings = {reading.name: reading.value for reading in timed.samples.readings}
+    after = workload.after()
+    inner = sizes.get("inner", sizes.get("eff_n", case.n))
+    random_data = case.params.get("data", "normal") in RANDOM_DATA
+    bits = effective_bits(answer.error) if answer else None
+    told_bits = bits if random_data else None
+    precision = measured_precision(workload.precision, workload.mantissa, told_bits, inner)
+    ceiling = published_ceiling(case, session.facts, precision.name, _clock_hz(timed.gpu_state))
+    verdict, reasons = judge(
+        Evidence(
+            case=case,
+            samples_ns=timed.samples.samples_ns,
+            summary=summary,
+            rate=rate,
+            window_s=window_s,
+            written_bytes=_written_bytes(workload, len(timed.samples.samples_ns)),
+            random_data=random_data,
+            units=workload.units,
+            mantissa=precision.mantissa,
+            inner=inner,
+            exact_share=sizes["exact_ops"] / sizes["work_ops"] if "exact_ops" in sizes else 1.0,
+            keeps_size=metric.chain,
+            answer=answer,
+            slope=verified.slope,
+            slope_missing=verified.slope_missing,
+            floor_s=verified.overhead.floor_s if verified.overhead else None,
+            clock_resolution_ns=session.clock_resolution_ns,
+            cache_bytes=session.cache_bytes,
+            resident_bytes=workload.resident_bytes or sizes["unit_bytes"] * workload.largest_k,
+            processors=machine().logical_cpus,
+            array_bytes=workload.array_bytes,
+            readings=readings,
+            ceiling=ceiling,
+            details=after.details,
+        )
+    )
+    measured = None if planned.cell.ceiling else session.ceilings.known(case, precision.name)
+    published = None
+    if metric.published_results:
+        name = after.details.device_name or str(session.facts.get("device_name", ""))
+        published = reference.beside(case, name)
+    notes = [*workload.notes, *after.notes]
+    if timed.other_window is not None:
+        notes.append(window_note(timed.other_window))
+    if measured is not None:
+        notes.append(f"ceiling: {measured.by}, measured {measured.age()}")
+    if published is not None:
+        notes.append(published.note)
+    slope = verified.slope
+    told = slope if slope is not None and slope.doubling is not None else None
+    return Result(
+        case=case,
+        verdict=verdict,
+        reasons=reasons,
+        median_s=summary.median_s,
+        interval_s=summary.interval_s,
+        interval_coverage=summary.coverage,
+        best_s=summary.best_s,
+        rate=rate,
+        best_rate=work / summary.best_s,
+        unit=metric.unit(dtype(case.dtype)),
+        slope_rate=workload.unit_work / told.unit_s if told and told.unit_s > 0 else None,
+        overhead_us=told.overhead_s * 1e6 if told else None,
+        effective_bits=bits,
+        precision=precision.label(told_bits, device=case.device),
+        samples_ns=tuple(timed.samples.samples_ns),
+        stop=timed.stop,
+        warmup_runs=timed.samples.warmup_runs,
+        first_run_s=timed.first_run_s,
+        window_s=window_s,
+        sizes=dict(sizes),
+        notes=tuple(notes),
+        readings=readings,
+        summary=summary,
+        slope=slope,
+        slope_unit=workload.unit_name,
+        answer=answer,
+        launch_overhead=verified.overhead,
+        gpu_state=timed.gpu_state,
+        other_window=timed.other_window,
+        check_cost=verified.cost,
+        ceiling=ceiling,
+        measured_ceiling=measured,
+        published=published,
+        ratio_to_random=rate / random_rate if random_rate else None,
+        details=after.details,
+    )
 
 
 def _clock_hz(state: GpuState | None) -> float | None:
     return state.sm_clock_mhz * 1e6 if state is not None and state.sm_clock_mhz else None
 
 
-class _Runner:
-    def __init__(self, session: Session, case: Case, unit: str) -> None:
-        self.session = session
-        self.case = case
-        self.unit = unit
-        self.mx = session.mx
-        self.options = session.options
-        self.floor_problem = ""
-        self.other_window: OtherWindow | None = None
-        self.first_run_s = 0.0
-
-    def run(self) -> Result:
-        from nnbt.engines.mlx.data import Placement
-
-        workers = int(self.case.params.get("cpu_workers", 1))
-        self.here = cell(self.case)
-        if not self.here.mlx:
-            workers = 1
-        on_cpu = self.case.device == "cpu" or not self.here.mlx
-        self.place = Placement(self.mx, "cpu" if on_cpu else "gpu", workers)
-        with self.mx.stream(self.place.default):
-            once = self._predict()
-            workload = self._build(self.case)
-            samples = self._time(workload, once)
-            return self._judge(workload, samples, once)
-
-    def _build(self, case: Case) -> Workload:
-        from nnbt.engines.mlx.bench import Bench
-
-        sizes = sizes_of(case)
-        room = min(self.session.free.values(), default=2**33) // 2
-        unit = max(1, sizes["unit_bytes"])
-        rotation = min(_MOST_ROTATION, max(_ROTATION, _ROTATION_BYTES // unit))
-        rotation = max(1, min(rotation, room // unit))
-        bench = Bench(
-            self.mx,
-            case,
-            self.place,
-            sizes,
-            rotation,
-            self.session.measure,
-            self._precision(),
-            self.options,
-        )
-        return cell(case).build(bench)
-
-    def _precision(self) -> str:
-        """How a float32 product is computed where that is known beforehand."""
-        if self.case.dtype not in ("float32", "complex64") or self.case.device == "cpu":
-            return ""
-        return "full" if os.environ.get("MLX_ENABLE_TF32", "1") == "0" else "TF32"
-
-    def _predict(self) -> float | None:
-        """Predicted seconds of one run if it outlasts the case's budget, else None.
-
-        Only for much work, from a small case of the same kind and the ratio of operations.
-        """
-        ops = sizes_of(self.case).get("work_ops", 0)
-        if ops < _PREDICT_OPS[self.place.device] or not self.here.mlx:
-            return None
-        params: dict[str, int | str] = dict(self.case.params)
-        params |= METRICS[self.case.metric].smaller(self.case, self.place.device)
-        small = replace(self.case, n=int(params.pop("n")), params=params)
-        if small.n > self.case.n or sizes_of(small)["work_ops"] >= ops:
-            return None
-        workload = self._build(small)
-        step = workload.step(workload.units)
-        step()
-        seconds = min(self._once(step) for _ in range(2))
-        expected = seconds * ops / sizes_of(small)["work_ops"]
-        if expected <= self.options.max_seconds:
-            return None
-        self.session.listener.once(self.case, expected)
-        return expected
-
-    def _once(self, step: Step) -> float:
-        samples = self.session.measure(step, warmup=0, runs=1)
-        if samples.samples_ns[0] < 0:
-            raise ValueError(f"The measure function gave a time of {samples.samples_ns[0]} ns")
-        return samples.samples_ns[0] * 1e-9
-
-    def _time(self, workload: Workload, once: float | None) -> SamplesLike:
-        options = self.options
-        runs, warmup = options.runs or 0, options.warmup
-        if once is not None and options.runs is None:
-            runs, warmup = 1, 0
-        step = workload.step(workload.units)
-
-        def window() -> SamplesLike:
-            samples = self.session.measure(
-                step,
-                warmup=warmup,
-                runs=runs,
-                budget_s=options.max_seconds,
-                min_window_s=options.max_seconds * SETTLE_SHARE,
-                on_progress=lambda count, elapsed: self.session.listener.progress(
-                    count, elapsed * 1e-9
-                ),
-            )
-            self.first_run_s = self.first_run_s or samples.first_run_ns * 1e-9
-            return samples
-
-        # Where a window has no units, what its sides leave behind is of all windows together.
-        if runs or not options.checks or workload.no_slope:
-            return window()
-        samples, self.other_window = steady_window(window)
-        return samples
-
-    def _floor(self, workload: Workload) -> float:
-        """Seconds of a Step that does next to nothing, measured once a process.
-
-        The tenth percentile: waking threads on an idle machine takes 30 to 150 us, and what an
-        evaluation costs at least is what must not be taken for work.
-        """
-        own = workload.floor
-        where = self.place.device if own is None else f"{self.case.engine} {self.case.device}"
-        threads = int(self.case.params.get("cpu_workers", 0))
-        key = (where, len(self.place.streams) if own is None else threads)
-        if key not in self.session.floors:
-            step = own or self._empty_evaluation()
-            try:
-                samples = self.session.measure(step, warmup=10, runs=100)
-            except (_native.Unsupported, HelperError) as error:
-                # An engine may refuse what is that small, and still do the work.
-                self.floor_problem = str(error)
-                samples = self.session.measure(self._empty_evaluation(), warmup=10, runs=100)
-            self.session.floors[key] = _native.quantile(samples.samples_ns, 0.1) * 1e-9
-        return self.session.floors[key]
-
-    def _empty_evaluation(self) -> Step:
-        mx = self.mx
-        tiny = mx.zeros((1,))
-        mx.eval(tiny)
-
-        def step() -> None:
-            mx.eval([mx.add(tiny, tiny, stream=stream) for stream in self.place.streams])
-
-        return step
-
-    def _slope(
-        self, workload: Workload, unit_s: float, window_s: float, best_s: float
-    ) -> tuple[Slope | None, str]:
-        if not self.options.checks:
-            return None, "--no-checks"
-        return measure_slope(
-            workload,
-            self._once,
-            unit_s=unit_s,
-            floor_s=self._floor(workload),
-            budget_s=CHECK_SHARE * window_s,
-            best_s=best_s,
-        )
-
-    def _judge(self, workload: Workload, samples: SamplesLike, once: float | None) -> Result:
-        summary = summarize(samples.samples_ns)
-        window_s = samples.window_ns * 1e-9
-        work = workload.unit_work * workload.units
-        state = self._gpu_state()
-        started = time.perf_counter()
-        answer = workload.check() if self.options.checks else None
-        answered = time.perf_counter()
-        unit_s = summary.median_s / workload.units
-        slope, missing = self._slope(workload, unit_s, window_s, summary.best_s)
-        check_s = time.perf_counter() - started
-        sizes = workload.sizes
-        readings = {reading.name: reading.value for reading in samples.readings}
-        ceiling = published_ceiling(
-            self.case, self.session.facts, workload.precision, _clock_hz(state)
-        )
-        evidence = Evidence(
-            case=self.case,
-            samples_ns=samples.samples_ns,
-            summary=summary,
-            rate=work / summary.median_s,
-            window_s=window_s,
-            written_bytes=self._written(workload, len(samples.samples_ns)),
-            random_data=self.case.params.get("data", "normal") in RANDOM_DATA,
-            units=workload.units,
-            mantissa=self._mantissa(workload),
-            inner=sizes.get("inner", sizes.get("eff_n", self.case.n)),
-            exact_share=sizes["exact_ops"] / sizes["work_ops"] if "exact_ops" in sizes else 1.0,
-            answer=answer,
-            slope=slope,
-            slope_missing=missing,
-            floor_s=self._floor(workload) if self.options.checks else None,
-            clock_resolution_ns=self.session.clock_resolution_ns,
-            cache_bytes=self.session.cache_bytes,
-            resident_bytes=workload.resident_bytes or sizes["unit_bytes"] * workload.largest_k,
-            processors=machine().logical_cpus,
-            array_bytes=workload.array_bytes,
-            readings=readings,
-            ceiling=ceiling,
-        )
-        more_notes, details = workload.after() if workload.after else ((), {})
-        details |= self._details(workload, slope, answer, summary)
-        device_name = str(details.get("device_name") or self.session.facts.get("device_name", ""))
-        published, found = METRICS[self.case.metric].beside(self.case, device_name)
-        details |= found
-        if state is not None:
-            details["gpu_state"] = asdict(state)
-        if self.other_window is not None:
-            details["other_window"] = asdict(self.other_window)
-            more_notes = (*more_notes, self.other_window.note)
-        details["cost"] = {"answer_s": answered - started, "slope_s": check_s + started - answered}
-        if ceiling is not None:
-            details["ceiling"] = asdict(ceiling)
-        measured = self.session.ceilings.known(self.case, workload.precision)
-        if measured is not None:
-            details["measured_ceiling"] = asdict(measured)
-            more_notes = (*more_notes, f"ceiling: {measured.by}, measured {measured.age()}")
-        verdict, reasons = judge(replace(evidence, details=details))
-        told = slope if slope is not None and slope.doubling is not None else None
-        bits = effective_bits(answer.error) if answer else None
-        return Result(
-            case=self.case,
-            verdict=verdict,
-            reasons=reasons,
-            median_s=summary.median_s,
-            interval_s=summary.interval_s,
-            coverage=summary.coverage,
-            best_s=summary.best_s,
-            rate=evidence.rate,
-            best_rate=work / summary.best_s,
-            unit=self.unit,
-            slope_rate=workload.unit_work / told.unit_s if told and told.unit_s > 0 else None,
-            overhead_us=told.overhead_s * 1e6 if told else None,
-            effective_bits=bits,
-            precision=self._label(workload, bits),
-            samples_ns=tuple(samples.samples_ns),
-            stop="one run" if once is not None and self.options.runs is None else samples.stop,
-            warmup_runs=samples.warmup_runs,
-            first_run_s=self.first_run_s,
-            window_s=window_s,
-            check_s=check_s,
-            sizes=dict(sizes),
-            notes=(*workload.notes, *more_notes, *published),
-            readings=readings,
-            details=details,
-        )
-
-    def _gpu_state(self) -> GpuState | None:
-        """Clock, power and throttling right after the timed runs, while they still hold."""
-        if self.case.device == "cpu":
-            return None
-        uuid = self.session.facts.get("device_uuid")
-        index = next((gpu.index for gpu in gpus() if gpu.uuid == uuid), 0)
-        return gpu_state(index)
-
-    def _written(self, workload: Workload, runs: int) -> int:
-        if self.case.metric != "bandwidth":
-            return 0
-        return runs * workload.sizes.get("written_bytes", workload.sizes["matrix_bytes"])
-
-    def _mantissa(self, workload: Workload) -> int | None:
-        if workload.mantissa is None:
-            return None
-        if workload.precision == "TF32":
-            return 11
-        return workload.mantissa
-
-    def _label(self, workload: Workload, bits: float | None) -> str:
-        """What was computed, where that differs from what the type's name says."""
-        if bits is None or workload.mantissa is None or self.case.metric == "bandwidth":
-            return ""
-        name = workload.precision
-        if workload.mantissa == 24 and not name and bits < 13:
-            name = "reduced"
-        return f"{name}, {min(bits, 53):.0f} bit" if name else ""
-
-    def _details(
-        self, workload: Workload, slope: Slope | None, answer: Answer | None, summary: Any
-    ) -> dict[str, Any]:
-        details: dict[str, Any] = {}
-        details["statistics"] = {
-            "p5_s": summary.p5_s,
-            "p95_s": summary.p95_s,
-            "mad_s": summary.mad_s,
-        }
-        if slope is not None:
-            details["slope"] = {**asdict(slope), "unit": workload.unit_name}
-        if answer is not None:
-            details["answer"] = asdict(answer)
-        if self.options.checks:
-            details["floor_s"] = self._floor(workload)
-            if self.floor_problem:
-                details["floor_problem"] = self.floor_problem
-        return details
+def _written_bytes(workload: Workload, runs: int) -> int:
+    """Bytes that the timed runs wrote, where bytes are the work."""
+    if "work_bytes" not in workload.sizes:
+        return 0
+    return runs * workload.sizes.get("written_bytes", workload.sizes["matrix_bytes"])

@@ -1,51 +1,54 @@
-"""Whether a case fits into memory, and what to type where it does not."""
+"""Whether a case fits into memory, and what to use where it does not."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nnbt._native import Unsupported
-from nnbt.pipeline.matrix import METRICS, sizes_of
+from nnbt.spec.errors import Refusal
+from nnbt.spec.metric import METRICS
+from nnbt.spec.options import params_of, spelled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from nnbt.spec.case import Case
+    from nnbt.pipeline.plan import Planned
 
 
-def check_memory(cases: Iterable[Case], free: dict[str, int]) -> None:
+def check_memory(planned: Iterable[Planned], free_bytes: Mapping[str, int]) -> None:
     """Refuses a case whose working set exceeds the free bytes of its device or of the host.
 
-    `free` holds bytes by device name (cpu, gpu). Raises Unsupported with the figures.
+    `free_bytes` holds bytes by device name (cpu, gpu). Raises Refusal with the figures.
     """
-    for case in cases:
-        need = sizes_of(case)["resident_bytes"]
+    for item in planned:
+        case, need = item.case, item.sizes["resident_bytes"]
         # The host makes random inputs and holds the samples that are compared.
         for device in {"cpu": ("cpu",), "gpu": ("gpu",)}.get(case.device, ("cpu", "gpu")):
-            if device in free and need > free[device]:
-                raise Unsupported(
+            free = free_bytes.get(device)
+            if free is not None and need > free:
+                raise Refusal(
                     f"{case.metric} of {case.dtype} at n = {case.n} needs {need / 2**30:,.1f} GiB "
-                    f"and {device} has {free[device] / 2**30:,.1f} GiB free: type "
-                    f"{_smaller(case, free[device])} or less."
+                    f"and {device} has {free / 2**30:,.1f} GiB free",
+                    f"use {_smaller(item, free)} or less",
                 )
 
 
-def _smaller(case: Case, free: int) -> str:
+def _smaller(item: Planned, free: int) -> str:
     """The option and the value with which a case that is too large for `free` bytes fits.
 
     Of the size and the metric's own numbers it is the one that saves most at its default.
     """
-    metric = METRICS[case.metric]
-    defaults = {"n": max(metric.default_sizes)} | {
-        name: param.default for name, param in metric.own.items() if isinstance(param.default, int)
+    case = item.case
+    defaults = {"sizes": max(METRICS[case.metric].default_sizes)} | {
+        name: row.default for name, row in params_of(case.metric).items() if row.kind == "int"
     }
 
     def need(name: str, value: int) -> int:
-        changed = replace(case, n=value) if name == "n" else _with(case, name, value)
-        return sizes_of(changed)["resident_bytes"]
+        params = case.params if name == "sizes" else {**case.params, name: value}
+        changed = replace(case, n=value if name == "sizes" else case.n, params=params)
+        return item.changed(changed).sizes["resident_bytes"]
 
-    values = {name: case.n if name == "n" else int(case.params[name]) for name in defaults}
+    values = {name: case.n if name == "sizes" else int(case.params[name]) for name in defaults}
     saved = {name: need(name, min(defaults[name], value)) for name, value in values.items()}
     for name in sorted(values, key=lambda name: saved[name]):
         low, high = 0, values[name]
@@ -53,10 +56,5 @@ def _smaller(case: Case, free: int) -> str:
             middle = (low + high) // 2
             low, high = (middle, high) if need(name, middle) <= 0.9 * free else (low, middle)
         if low:
-            option = metric.option("--sizes") if name == "n" else f"--{name}"
-            return f"{option} {low}"
-    return f"{metric.option('--sizes')} 1"
-
-
-def _with(case: Case, name: str, value: int) -> Case:
-    return replace(case, params={**case.params, name: value})
+            return spelled(name, low)
+    return spelled("sizes", 1)

@@ -3,130 +3,56 @@
 from __future__ import annotations
 
 import itertools
-import math
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nnbt._native import Unsupported
 from nnbt.machine.devices import DEVICES, default_device
 from nnbt.machine.facts import machine
-from nnbt.pipeline.matrix import ENGINES, METRICS, cell
+from nnbt.pipeline.matrix import ENGINES, cell_of, cells, engines_of
 from nnbt.spec.case import Case
 from nnbt.spec.dtypes import dtype
+from nnbt.spec.errors import Refusal
+from nnbt.spec.metric import METRICS
+from nnbt.spec.options import Options, check, one_of, params_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from nnbt.spec.cell import Cell, Param
-
-DATA = {
-    "normal": "normal distribution, full mantissa; integers uniform over their whole range",
-    "uniform": "uniform in (-1, 1); integers uniform over their whole range",
-    "zeros": "all zero: less power, higher clocks, and zero-skipping hardware looks faster",
-    "ones": "all one",
-    "sparse50": "normal with every second element, at random, zero",
-    "nan": "all NaN: what an overflowed chain computes on",
-}
-RANDOM_DATA = ("normal", "uniform")
-TF32_MODES = ("default", "on", "off")
-_LARGEST_N = 10**7
-_MAX_STEPS = 100_000
+    from nnbt.spec.cell import Cell
 
 
 @dataclass(frozen=True)
-class Options:
-    """What the command line and nnbt.run take; the defaults are the documented ones.
+class Planned:
+    """A case with the cell that measures it and the bytes and operations of one run."""
 
-    `warmup` runs before timing; `runs` timed runs (None: adaptive within `max_seconds` a case);
-    `ladder_sizes` takes arrays from the first cache to beyond the last; `cpu_workers` MLX streams,
-    one a thread (0: all processors this process may use); `thread_sweep` takes 1, 2, 4, ... up to
-    so many threads of engine native. `params` holds values of what only one
-    metric has. Device `all` stands for all that the engines have, less those in `without`. With
-    `lenient`, cases that can't be run are left out with a note, as long as one is left. `counters`
-    allows those of the Neural Engine; packages are folders, for engines that make them.
-    """
+    case: Case
+    cell: Cell
+    sizes: Mapping[str, int]
 
-    metrics: tuple[str, ...] = ("bandwidth",)
-    device: str = "auto"
-    engines: tuple[str, ...] = ("mlx",)
-    dtypes: tuple[str, ...] = ("float32",)
-    sizes: tuple[int, ...] | None = None
-    ladder_sizes: bool = False
-    op: str | None = None
-    data: tuple[str, ...] = ("normal",)
-    tf32: str = "default"
-    graph_steps: int = 4
-    warmup: int = 2
-    runs: int | None = None
-    max_seconds: float = 3.0
-    cpu_workers: int = 0
-    thread_sweep: bool = False
-    checks: bool = True
-    params: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
-    without: tuple[str, ...] = ()
-    lenient: bool = False
-    counters: bool = True
-    save_package: str | None = None
-    load_package: str | None = None
+    @classmethod
+    def of(cls, case: Case, cell: Cell) -> Planned:
+        """With the sizes that the cell or the metric gives."""
+        return cls(case, cell, (cell.sizes or METRICS[case.metric].sizes)(case))
+
+    def changed(self, case: Case) -> Planned:
+        """Another case of the same cell."""
+        return Planned.of(case, self.cell)
 
 
 @dataclass(frozen=True)
 class Plan:
     """The cases of one run, in order, and what the user should know about the choice."""
 
-    cases: tuple[Case, ...]
+    planned: tuple[Planned, ...]
     device: str
     notes: tuple[str, ...] = ()
-    options: Options = field(default_factory=Options)
 
-
-def _one_of(option: str, value: str, names: Iterable[str]) -> str:
-    if value not in names:
-        raise Unsupported(f"Unknown {option} {value!r}: type one of {' '.join(names)}.")
-    return value
-
-
-def _check_numbers(options: Options) -> None:
-    spelled = METRICS[options.metrics[0]].option if options.metrics else str
-    limits = (
-        ("--warmup", options.warmup, 0, 10**6),
-        (spelled("--runs"), 1 if options.runs is None else options.runs, 1, 10**7),
-        ("--graph-steps", options.graph_steps, 1, _MAX_STEPS),
-        ("--cpu-workers", options.cpu_workers, 0, 1024),
-    )
-    for option, value, low, high in limits:
-        if not low <= value <= high:
-            raise Unsupported(f"{option} {value} is out of range: type {low} to {high}.")
-    if not (math.isfinite(options.max_seconds) and 0 < options.max_seconds <= 86400):
-        raise Unsupported(
-            f"--max-seconds {options.max_seconds:g} is out of range: type more than 0, at most "
-            "86400."
-        )
-    option = spelled("--sizes")
-    for n in options.sizes or ():
-        if not 1 <= n <= _LARGEST_N:
-            raise Unsupported(f"{option} {n} is out of range: type 1 to {_LARGEST_N}.")
-    if options.sizes and options.ladder_sizes:
-        raise Unsupported("--sizes and --ladder-sizes both name the sizes: type one of them.")
-    if options.sizes == ():
-        raise Unsupported(f"{option} needs at least one size: type {option} 1024.")
-    known = {name: None for metric in options.metrics for name in METRICS[metric].own}
-    for name in options.params:
-        if name not in known:
-            there = f"type one of {' '.join(known)}" if known else "type none"
-            raise Unsupported(f"{' '.join(options.metrics)} has no parameter {name!r}: {there}.")
-    for metric in options.metrics:
-        for name, param in METRICS[metric].own.items():
-            for named in options.params.get(name, ()):
-                _check_param(name, named, param)
-
-
-def _check_param(name: str, value: int | str, param: Param) -> None:
-    if param.names:
-        _one_of(f"--{name}", str(value), param.names)
-    elif not (isinstance(value, int) and param.low <= value <= param.high):
-        raise Unsupported(f"--{name} {value} is out of range: type {param.low} to {param.high}.")
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """The cases alone."""
+        return tuple(planned.case for planned in self.planned)
 
 
 def _devices(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -141,14 +67,14 @@ def _devices(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
             device
             for metric in options.metrics
             for engine in options.engines
-            for item in METRICS[metric].cells.get(engine, ())
+            for item in cells(metric, engine)
             for device in item.devices
         ]
         names = tuple(name for name in dict.fromkeys(there) if name not in options.without)
         if not names:
             raise Unsupported("--device all leaves no device: name one, for example --device cpu.")
         return names, ()
-    name = _one_of("--device", options.device, ("auto", *DEVICES))
+    name = one_of("device", options.device, ("auto", *DEVICES))
     if name in options.without:
         raise Unsupported(f"--device {name} and --no-{name} exclude each other: type one of them.")
     return (name,), ()
@@ -160,31 +86,30 @@ def default_op(device: str, *, metal: bool) -> str:
 
 
 def _usable(case: Case, options: Options) -> Cell:
-    """The cell of a case. Raises Unsupported with one sentence if it can't be run here."""
-    cells = METRICS[case.metric].cells.get(case.engine, ())
-    asks = any(item.needs for item in cells)
+    """The cell of a case. Raises Unsupported if it cannot be run here."""
+    asks = any(item.refusal for item in cells(case.metric, case.engine))
     missing = None if asks else DEVICES[case.device].missing()
     if missing is not None:
         raise missing
-    found = cell(case)
+    found = cell_of(case)
     files = {"--save-package": options.save_package, "--load-package": options.load_package}
     for option, value in files.items():
         if value is not None and option not in found.takes:
             makers = [
                 engine
-                for engine, there in METRICS[case.metric].cells.items()
+                for engine, there in engines_of(case.metric).items()
                 if any(option in item.takes for item in there)
             ]
-            raise Unsupported(
-                f"Engine {case.engine} has no packages: leave {option} out, or type --engine "
-                f"{' or '.join(makers)} on a machine that has it."
+            raise Refusal(
+                f"Engine {case.engine} has no packages",
+                f"omit {option}, or use --engine {' or '.join(makers)} on a machine that has it",
             )
     return found
 
 
 def _sweep(options: Options, metric: str) -> Iterator[dict[str, int | str]]:
     """All combinations of the metric's own parameters, defaults where nothing is named."""
-    own = METRICS[metric].own
+    own = params_of(metric)
     values = [options.params.get(name) or (param.default,) for name, param in own.items()]
     for chosen in itertools.product(*values):
         yield dict(zip(own, chosen, strict=True))
@@ -199,11 +124,11 @@ def _op(options: Options, metric: str, device: str, found: Cell) -> str:
         return op
     engines = [
         engine
-        for engine, cells in METRICS[metric].cells.items()
-        if any(op in item.ops for item in cells)
+        for engine, there in engines_of(metric).items()
+        if any(op in item.ops for item in there)
     ]
     instead = f", or --engine {' or '.join(engines)} for {op}" if engines else ""
-    raise Unsupported(f"Unknown --op {op!r}: type one of {' '.join(found.ops)}{instead}.")
+    raise Refusal(f"Unknown --op {op!r}", f"use one of {' '.join(found.ops)}{instead}")
 
 
 def _params(
@@ -225,55 +150,78 @@ def _params(
     return chosen
 
 
-def _cases(options: Options, bare: Case, data: str, own: Mapping[str, int | str]) -> list[Case]:
+def _sizes(options: Options, bare: Case, found: Cell) -> tuple[int, ...]:
+    """The n that are measured where none is named. Raises Unsupported for no sweep of caches."""
+    if options.ladder_sizes:
+        if found.cache_sizes is None:
+            raise Refusal(
+                f"{bare.metric} by {bare.engine} has no sizes for --ladder-sizes, which measures "
+                "the caches of a CPU",
+                "use --sizes, or --metric bandwidth --engine native",
+            )
+        return found.cache_sizes(bare)
+    if not found.sized:
+        return (0,)
+    if options.sizes:
+        return options.sizes
+    if found.default_sizes is not None:
+        return found.default_sizes(bare)
+    return METRICS[bare.metric].default_sizes
+
+
+def _expanded(options: Options, case: Case, found: Cell) -> list[Case]:
+    """The cases that this one stands for. Raises Unsupported for no threads to sweep."""
+    cases = [case] if found.expand is None else found.expand(case, options)
+    if not options.thread_sweep:
+        return cases
+    if found.thread_sweep is None:
+        raise Refusal(
+            f"--thread-sweep varies the pinned threads of engine native; {case.metric} by "
+            f"{case.engine} on {case.device} has none",
+            "use --engine native --device cpu with --metric bandwidth or flops, or omit it",
+        )
+    return [swept for single in cases for swept in found.thread_sweep(single)]
+
+
+def _cases(
+    options: Options, bare: Case, found: Cell, data: str, own: Mapping[str, int | str]
+) -> list[Planned]:
     """What the options ask of one metric, device, engine and dtype. Raises Unsupported."""
-    found = _usable(bare, options)
     params = _params(options, bare, found, data, own)
-    sizes = options.sizes if found.sized else None
     cases = [
         case
-        for n in dict.fromkeys(sizes or found.sizes_for(bare, METRICS[bare.metric], options))
-        for case in found.cases(replace(bare, n=n, params=params), options)
+        for n in dict.fromkeys(_sizes(options, bare, found))
+        for case in _expanded(options, replace(bare, n=n, params=params), found)
     ]
     for case in cases:
-        refused = found.refusal(case, options)
+        refused = found.refusal(case, options) if found.refusal else None
         if refused is not None:
             raise Unsupported(refused)
-    return cases
+    return [Planned.of(case, found) for case in cases]
 
 
-def _without_effect(options: Options, bare: Case) -> list[str]:
-    """Sentences about options that were typed and count for nothing in this cell."""
-    found = cell(bare)
+def _without_effect(options: Options, bare: Case, found: Cell) -> list[str]:
+    """Sentences about options that were given and have no effect in this cell."""
     about = f"{bare.metric} by {bare.engine}"
     notes = []
     if options.sizes and not found.sized:
         notes.append(f"{about} has no matrix: --sizes does not count for it")
     if options.op is not None and not found.ops:
         notes.append(f"{about} has no operation to choose: --op does not count for it")
-    if options.data != Options.data and found.params is not None:
+    if options.data != Options().data and found.params is not None:
         notes.append(f"{about} has data of its own: --data does not count for it")
     return notes
 
 
 def check_options(options: Options) -> tuple[str, ...]:
-    """The names of the dtypes. Raises Unsupported with one sentence for what can't be typed."""
-    for option, names in (
-        ("--metric", options.metrics),
-        ("--engine", options.engines),
-        ("--dtype", options.dtypes),
-        ("--data", options.data),
+    """The names of the dtypes. Raises Refusal for values that an option cannot have."""
+    check(options)
+    for name, values, known in (
+        ("metric", options.metrics, METRICS),
+        ("engine", options.engines, ENGINES),
     ):
-        if not names:
-            raise Unsupported(f"{option} needs at least one name: type {option} and one.")
-    for metric in options.metrics:
-        _one_of("--metric", metric, METRICS)
-    _check_numbers(options)
-    for engine in options.engines:
-        _one_of("--engine", engine, ENGINES)
-    for mode in options.data:
-        _one_of("--data", mode, DATA)
-    _one_of("--tf32", options.tf32, TF32_MODES)
+        for value in values:
+            one_of(name, value, known)
     return tuple(dtype(token).token for token in options.dtypes)
 
 
@@ -290,20 +238,23 @@ def make_plan(options: Options) -> Plan:
         for token in dict.fromkeys(tokens)
         for data in dict.fromkeys(options.data)
     ]
-    cases: list[Case] = []
+    planned: list[Planned] = []
     left_out: dict[str, str] = {}
     remarks: dict[str, None] = {}
     for bare, data, own in asked:
         try:
+            found = _usable(bare, options)
             # Engines with data of their own give the same cases for each --data.
-            cases += [case for case in _cases(options, bare, data, own) if case not in cases]
-            remarks |= dict.fromkeys(_without_effect(options, bare))
+            planned += [
+                item for item in _cases(options, bare, found, data, own) if item not in planned
+            ]
+            remarks |= dict.fromkeys(_without_effect(options, bare, found))
         except Unsupported as error:
             left_out[str(error)] = f"left out: {error}"
             if not options.lenient:
                 raise
-    if not cases:
+    if not planned:
         raise Unsupported(next(iter(left_out)))
-    device = next((case.device for case in cases if case.device != "cpu"), "cpu")
+    device = next((item.case.device for item in planned if item.case.device != "cpu"), "cpu")
     notes += (*left_out.values(), *remarks)
-    return Plan(tuple(cases), device, notes, replace(options, dtypes=tokens))
+    return Plan(tuple(planned), device, notes)

@@ -1,48 +1,39 @@
-"""Cases -> results: builds, times, checks and judges one after the other."""
+"""Options -> Run: plans, loads the engines, and measures one case after the other."""
 
 from __future__ import annotations
 
 import datetime as dt
 import os
-import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nnbt import _native
-from nnbt.engines.mpsgraph import remote
-from nnbt.machine import mlx as _mlx
 from nnbt.machine.facts import machine
 from nnbt.peaks.stored import Ceilings
-from nnbt.pipeline.case import Listener, Session, run_case
-from nnbt.pipeline.matrix import sizes_of
+from nnbt.pipeline.case import Session, run_case
+from nnbt.pipeline.listener import Listener
+from nnbt.pipeline.matrix import ENGINES
 from nnbt.pipeline.memory import check_memory
-from nnbt.pipeline.plan import RANDOM_DATA, Options, Plan, make_plan
-from nnbt.results.result import Result, Run
-from nnbt.results.sweep import mark_knee
+from nnbt.pipeline.plan import make_plan
+from nnbt.results.ceiling import ceiling_rate, described, fit_for_ceiling
+from nnbt.results.result import Run
+from nnbt.results.sweep import with_knee
+from nnbt.spec.cell import Load
+from nnbt.spec.options import RANDOM_DATA, Options
+from nnbt.spec.threads import THREADS
+from nnbt.timing.loop import measure as timing_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from nnbt.results.result import Result
+    from nnbt.spec.case import Case
+    from nnbt.spec.cell import Runtime
     from nnbt.spec.workload import Measure
 
 
 def now() -> str:
     """The time of day with its zone, to the second."""
     return dt.datetime.now(dt.timezone.utc).astimezone().isoformat(timespec="seconds")
-
-
-def free_memory(mx: Any, device: str) -> dict[str, int]:
-    """Free bytes by device name, as far as the system tells."""
-    free = {}
-    host = machine().available_memory_bytes
-    if host is not None:
-        free["cpu"] = host
-    if device != "cpu":
-        info = mx.device_info(mx.gpu)
-        room = info.get("free_memory") or info.get("max_recommended_working_set_size")
-        if room:
-            free["gpu"] = int(room)
-    return free
 
 
 def execute(
@@ -59,61 +50,54 @@ def execute(
     """
     listener = listener or Listener()
     plan = make_plan(options)
-    set_tf32(options.tf32)
-    mx = _mlx.core()
-    free = free_memory(mx, plan.device)
-    check_memory(plan.cases, free)
-    facts = describe_machine(mx, plan.device)
+    need = max(planned.sizes["resident_bytes"] for planned in plan.planned)
+    runtimes = {
+        name: ENGINES[name].load(Load(options, plan.device, need))
+        for name in dict.fromkeys(case.engine for case in plan.cases)
+    }
+    here = machine()
+    free = {} if here.available_memory_bytes is None else {"cpu": here.available_memory_bytes}
+    for runtime in runtimes.values():
+        free |= runtime.free_bytes
+    check_memory(plan.planned, free)
     session = Session(
-        options,
-        measure or remote.measure,
-        listener,
-        mx,
-        free,
-        _native.calibrate_clock().resolution_ns,
-        last_cache_bytes(),
-        facts,
-        {},
-        Ceilings(machine().fingerprint, keep=measure is None),
+        options=options,
+        measure=measure or timing_loop,
+        listener=listener,
+        facts=_facts(here.as_dict(), plan.device, runtimes),
+        free_bytes=free,
+        clock_resolution_ns=_native.calibrate_clock().resolution_ns,
+        cache_bytes=last_cache_bytes(),
+        ceilings=Ceilings(here.fingerprint, keep=measure is None),
     )
-    run = Run(facts, list(argv), now())
+    run = Run(dict(session.facts), list(argv), now())
     listener.planned(plan)
-    _set_cache_limit(session, plan)
-    for index, case in enumerate(plan.cases):
-        listener.started(index, len(plan.cases), case, None)
-        result = with_ratio_to_random(run_case(session, case), run.results)
-        session.ceilings.remember(result)
+    for index, planned in enumerate(plan.planned):
+        case = planned.case
+        listener.started(index, len(plan.planned), case)
+        result = run_case(
+            session, planned, runtimes[case.engine], random_rate=_random_rate(case, run.results)
+        )
+        if planned.cell.ceiling and fit_for_ceiling(result):
+            session.ceilings.remember(case, ceiling_rate(result), result.unit, described(result))
         run.results.append(result)
         if options.thread_sweep:
-            mark_knee(run.results, plan.cases[index + 1] if index + 1 < len(plan.cases) else None)
-        run.finished = index + 1 == len(plan.cases)
+            _name_knee(run, plan.cases)
+        run.finished = index + 1 == len(plan.planned)
         listener.finished(run.results[-1], run)
     return run
 
 
-def with_ratio_to_random(result: Result, earlier: Sequence[Result]) -> Result:
-    """The result with its rate over that of the same case on random data, if that was measured."""
-    if result.rate is None or result.case.params.get("data", "normal") in RANDOM_DATA:
-        return result
-    for other in earlier:
-        same = other.case.without("data") == result.case.without("data")
-        if same and other.rate and other.case.params.get("data") in RANDOM_DATA:
-            ratio = result.rate / other.rate
-            return replace(result, details={**result.details, "ratio_to_random": ratio})
-    return result
-
-
-def set_tf32(mode: str) -> None:
-    """Sets MLX's TF32 switch; it is read once per process, when MLX first multiplies."""
-    if mode == "default":
+def _name_knee(run: Run, cases: Sequence[Case]) -> None:
+    """Once the last row of a sweep is there, its rows are replaced by rows with the knee."""
+    done = len(run.results)
+    same = cases[done - 1].without(THREADS)
+    if done < len(cases) and cases[done].without(THREADS) == same:
         return
-    value = {"on": "1", "off": "0"}[mode]
-    if "mlx.core" in sys.modules and os.environ.get("MLX_ENABLE_TF32", "1") != value:
-        raise _native.Unsupported(
-            f"MLX is already loaded and reads its TF32 switch once: set MLX_ENABLE_TF32={value} "
-            "before Python starts, or measure in a process of its own."
-        )
-    os.environ["MLX_ENABLE_TF32"] = value
+    first = done
+    while first > 0 and cases[first - 1].without(THREADS) == same:
+        first -= 1
+    run.results[first:] = with_knee(run.results[first:])
 
 
 def last_cache_bytes() -> int | None:
@@ -122,28 +106,23 @@ def last_cache_bytes() -> int | None:
     return max(levels.values(), default=0) or None
 
 
-def describe_machine(mx: Any, device: str) -> dict[str, Any]:
+def _random_rate(case: Case, earlier: Sequence[Result]) -> float | None:
+    """The rate of the same case on random data, if that was measured before."""
+    if case.params.get("data", "normal") in RANDOM_DATA:
+        return None
+    same = (other for other in earlier if other.case.without("data") == case.without("data"))
+    random = (other.rate for other in same if other.case.params.get("data") in RANDOM_DATA)
+    return next(filter(None, random), None)
+
+
+def _facts(
+    machine_facts: Mapping[str, Any], device: str, runtimes: Mapping[str, Runtime]
+) -> dict[str, Any]:
     """Facts about machine, device and libraries that belong to a result."""
-    facts: dict[str, Any] = machine().as_dict()
-    info = mx.device_info(mx.gpu if device != "cpu" else mx.cpu)
-    facts["device"] = device
-    facts["device_name"] = str(info.get("device_name", ""))
-    facts["device_uuid"] = info.get("uuid")
-    if device != "cpu":
-        facts["device_info"] = {
-            key: value for key, value in info.items() if key not in ("uuid", "free_memory")
-        }
-    facts["mlx"] = mx.__version__
-    facts["backend"] = _mlx.backend()
+    facts: dict[str, Any] = {**machine_facts, "device": device}
+    for runtime in runtimes.values():
+        facts |= runtime.facts
     facts["environment"] = {
         key: value for key, value in os.environ.items() if key.startswith("MLX_")
     }
     return facts
-
-
-def _set_cache_limit(session: Session, plan: Plan) -> None:
-    # MLX's CPU allocator keeps 32 MiB by default and gives the rest back to the system: outputs
-    # above that fault in every page on every run (4.5 instead of 18 GB/s).
-    room = max(session.free.values(), default=2**33)
-    need = max((sizes_of(case)["resident_bytes"] for case in plan.cases), default=0)
-    session.mx.set_cache_limit(min(room // 2, max(2**31, 20 * need)))

@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured: two results with equal cases may be compared.
+    """What is measured: results of equal cases can be compared.
 
-    `n` is the requested matrix size; `params` holds what only some metrics have (op, graph_steps,
+    `n` is the requested size; `params` are those of some metrics only (op, graph_steps,
     cpu_workers, data, tf32).
     """
 
@@ -22,8 +22,16 @@ class Case:
     n: int
     params: Mapping[str, int | str] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @property
+    def key(self) -> str:
+        """Identifies the case, also in later versions: equal cases have equal keys."""
+        return " ".join(f"{name}={value}" for name, value in sorted(self.as_dict().items()))
+
     def as_dict(self) -> dict[str, Any]:
-        """The flat form of the JSON file."""
+        """All fields and params in one dict."""
         return {
             "metric": self.metric,
             "device": self.device,
@@ -34,5 +42,5 @@ class Case:
         }
 
     def without(self, *names: str) -> dict[str, Any]:
-        """The flat form without some keys, to find results that agree in everything else."""
+        """`as_dict` without these keys, to find results that agree in everything else."""
         return {key: value for key, value in self.as_dict().items() if key not in names}

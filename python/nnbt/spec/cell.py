@@ -1,159 +1,133 @@
-"""What a metric and one of its cells are: the row types of METRICS."""
+"""Cell and Engine: what an engine can measure, on which devices and with which dtypes.
+
+A combination of metric, engine, device and dtype is supported exactly when an engine has a cell
+for it; refusals are generated from the cells.
+"""
 
 from __future__ import annotations
 
-import importlib
+import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from nnbt._native import Unsupported
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
 
-    from nnbt.pipeline.plan import Options
     from nnbt.spec.case import Case
-    from nnbt.spec.dtypes import DType, Kind
-    from nnbt.spec.workload import Workload
+    from nnbt.spec.dtypes import DType, FamilyName
+    from nnbt.spec.options import Options
+    from nnbt.spec.workload import Measure, Workload
+
+_ROTATION = 8
+_MOST_ROTATION = 64
+_ROTATION_BYTES = 2**26
+_UNKNOWN_ROOM = 2**33
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a builder gets: a case with its sizes, and the options of the run.
+
+    `free_bytes` is the free memory by device name, where known.
+    """
+
+    case: Case
+    sizes: Mapping[str, int]
+    options: Options
+    measure: Measure
+    free_bytes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def rotation(self) -> int:
+        """How many inputs units of work alternate between, within half of free memory."""
+        room = min(self.free_bytes.values(), default=_UNKNOWN_ROOM) // 2
+        unit = max(1, self.sizes["unit_bytes"])
+        wanted = min(_MOST_ROTATION, max(_ROTATION, _ROTATION_BYTES // unit))
+        return max(1, min(wanted, room // unit))
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of METRICS: `builder` is module:function, imported when the case is built.
+    """What one engine measures of one metric.
 
-    `dtypes` narrows `kinds` down to these types. `needs` is module:function of what is asked
-    (with case and options) for a sentence if the engine can't run here (empty: it runs wherever
-    its device is). `takes` names the file options that it understands; `mlx` whether MLX does the
-    work. `ops` are its bandwidth operations. `params`, `sizes` and `explain` replace those of the
-    metric; `default_sizes` and `ladder_sizes` are module:function(case); without `sized` there is
-    no matrix, and n is 0. `expand` is module:function(case, options) -> the cases that one of the
-    command line stands for, `thread_sweep` module:function(case) -> the same case on 1, 2, 4, ...
-    threads. Results of a `ceiling` cell are what other rates are set against.
+    `build` allocates the inputs of a case. It measures these `dtypes`, or all of these `families`.
+    `refusal(case, options)` returns why the engine cannot run a case here; without it the engine
+    runs wherever its device is present. `takes` are the file options that it accepts, `ops` its
+    bandwidth operations. `params`, `sizes` and `explain` replace those of the metric; n is 0 unless
+    `sized`. `expand(case, options)` returns the cases that one case of the command line stands for,
+    `thread_sweep(case)` the same case on 1, 2, 4, ... threads. `predicts_ops` is, by device, the
+    number of operations from which a smaller case predicts the time of one run. Results of a
+    `ceiling` cell are ceilings of other rates.
     """
 
-    builder: str
+    metric: str
     devices: tuple[str, ...]
-    kinds: frozenset[Kind]
+    build: Callable[[Request], Workload]
+    families: tuple[FamilyName, ...] = ()
     dtypes: tuple[str, ...] = ()
-    needs: str = ""
+    refusal: Callable[[Case, Options], str | None] | None = None
     takes: tuple[str, ...] = ()
-    mlx: bool = True
     ops: tuple[str, ...] = ()
     params: tuple[str, ...] | None = None
     sizes: Callable[[Case], dict[str, int]] | None = None
-    default_sizes: str = ""
-    ladder_sizes: str = ""
+    default_sizes: Callable[[Case], tuple[int, ...]] | None = None
+    cache_sizes: Callable[[Case], tuple[int, ...]] | None = None
     sized: bool = True
-    expand: str = ""
-    thread_sweep: str = ""
+    expand: Callable[[Case, Options], list[Case]] | None = None
+    thread_sweep: Callable[[Case], list[Case]] | None = None
     explain: str = ""
     ceiling: bool = False
+    predicts_ops: Mapping[str, float] = field(default_factory=dict)
 
-    def build(self, bench: Any) -> Workload:
-        """Allocates the inputs of a case."""
-        built: Workload = _function(self.builder)(bench)
-        return built
-
-    def refusal(self, case: Case, options: Options) -> str | None:
-        """None where the engine can run this case here, else the sentence that says why not."""
-        reason: str | None = _function(self.needs)(case, options) if self.needs else None
-        return reason
-
-    def cases(self, case: Case, options: Options) -> list[Case]:
-        """The cases that this one stands for. Raises Unsupported for no threads to sweep."""
-        cases: list[Case] = _function(self.expand)(case, options) if self.expand else [case]
-        if not options.thread_sweep:
-            return cases
-        if not self.thread_sweep:
-            raise Unsupported(
-                f"--thread-sweep is for the pinned threads of engine native, and {case.metric} by "
-                f"{case.engine} on {case.device} has none: type --engine native --device cpu with "
-                "--metric bandwidth or flops, or leave it out."
-            )
-        sweep = _function(self.thread_sweep)
-        return [swept for single in cases for swept in sweep(single)]
-
-    def sizes_for(self, case: Case, metric: Metric, options: Options) -> tuple[int, ...]:
-        """The n that are measured where none is named. Raises Unsupported for no such ladder."""
-        if options.ladder_sizes:
-            if not self.ladder_sizes:
-                raise Unsupported(
-                    f"--ladder-sizes goes through the caches of a processor, and {metric.name} by "
-                    f"{case.engine} has none: type --sizes, or --metric bandwidth --engine native."
-                )
-            return _function(self.ladder_sizes)(case)  # type: ignore[no-any-return]
-        if not self.sized:
-            return (0,)
-        sizes: tuple[int, ...] = metric.default_sizes
-        return _function(self.default_sizes)(case) if self.default_sizes else sizes
-
-    def measures(self, kind: DType) -> bool:
-        """Whether this type is in the cell."""
-        return kind.token in self.dtypes if self.dtypes else kind.kind in self.kinds
+    def measures(self, dtype: DType) -> bool:
+        """Whether this dtype is in the cell."""
+        return dtype.token in self.dtypes or dtype.family.name in self.families
 
 
-def _function(name: str) -> Callable[..., Any]:
-    module, function = name.split(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return found
-
-
-@dataclass(frozen=True)
-class Param:
-    """A parameter of a metric: its default, and the numbers or names that it may be."""
-
-    default: int | str
-    explain: str
-    low: int = 1
-    high: int = 2**20
-    names: tuple[str, ...] = ()
-
-
-def _smaller_matrix(case: Case, device: str) -> dict[str, int]:
+def _no_scope(case: Case) -> AbstractContextManager[object]:
     del case
-    return {"n": 256 if device == "cpu" else 4096}
+    return contextlib.nullcontext()
+
+
+def _nothing() -> None:
+    pass
 
 
 @dataclass(frozen=True)
-class Metric:
-    """One row of METRICS. `sizes(case)` is the pure arithmetic of a case, before allocation.
+class Runtime:
+    """What an engine loaded for the cases of one run.
 
-    `own` holds the parameters that no other metric has; `rate_unit` replaces the unit of the
-    type; `smaller(case, device)` gives `n` and parameters of a short case of the same kind that
-    predicts how long it takes; `chain` says that the output should keep the size of the input;
-    `spelled` how its own command spells options of the main one; `published` is module:function
-    that finds a published result.
+    `facts` are added to those of the machine in the file; `free_bytes` is free memory by device
+    name. `scope(case)` is the context in which a case is built, timed and checked; `release()`
+    then frees its memory.
     """
+
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    free_bytes: Mapping[str, int] = field(default_factory=dict)
+    scope: Callable[[Case], AbstractContextManager[object]] = _no_scope
+    release: Callable[[], object] = _nothing
+
+
+@dataclass(frozen=True)
+class Load:
+    """What an engine gets when it is loaded; `resident_bytes` is the largest working set."""
+
+    options: Options
+    device: str
+    resident_bytes: int
+
+
+def _nothing_to_load(load: Load) -> Runtime:
+    del load
+    return Runtime()
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One row of ENGINES. `load` loads its libraries; raises Unsupported where that fails."""
 
     name: str
     explain: str
-    formulas: Mapping[str, str]
-    params: tuple[str, ...]
-    work: str
-    sizes: Callable[[Case], dict[str, int]]
-    cells: Mapping[str, tuple[Cell, ...]]
-    own: Mapping[str, Param] = field(default_factory=dict)
-    rate_unit: str = ""
-    chain: bool = False
-    smaller: Callable[[Case, str], dict[str, int]] = _smaller_matrix
-    default_sizes: tuple[int, ...] = (1024, 2048, 4096)
-    spelled: Mapping[str, str] = field(default_factory=dict)
-    published: str = ""
-
-    def option(self, name: str) -> str:
-        """An option of the main command as this metric's command spells it."""
-        return self.spelled.get(name, name)
-
-    def beside(self, case: Case, device_name: str) -> tuple[tuple[str, ...], dict[str, object]]:
-        """(notes, details) of a published result to set beside this one; empty without one."""
-        if not self.published:
-            return (), {}
-        found: tuple[tuple[str, ...], dict[str, object]]
-        found = _function(self.published)(case, device_name)
-        return found
-
-    def unit(self, kind: DType) -> str:
-        """Base unit of the rate."""
-        if self.rate_unit:
-            return self.rate_unit
-        return "B/s" if self.work == "work_bytes" else kind.family.unit
+    cells: tuple[Cell, ...]
+    load: Callable[[Load], Runtime] = _nothing_to_load

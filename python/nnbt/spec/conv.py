@@ -1,7 +1,7 @@
 """Arithmetic of metric `conv`: L chained 2-D convolutions, square images and kernels, stride 1.
 
-Each layer goes from `channels` to `channels` and keeps the size of the image (padding SAME: of
-K - 1 rows and columns, (K - 1) // 2 stand before the image).
+Each layer has `channels` input and output channels and keeps the size of the image (padding SAME:
+(K - 1) // 2 of the K - 1 rows and columns come before the image).
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ if TYPE_CHECKING:
     from nnbt.spec.case import Case
 
 VARIANTS = {"fp16": "float16", "int8": "int8", "qdq": "qdq", "w8a8": "w8a8"}
-"""Names of --variant, and the type of DTYPES that each stands for."""
+"""Names of the native part for what is computed, and the type of DTYPES that each is."""
 MLX_DTYPES = ("float16", "bfloat16", "float32")
 GPU_DTYPES = ("float16", "qdq", "w8a8")
 ANE_DTYPES = ("float16", "int8", "qdq", "w8a8")
-FILLS = ("normal", "zeros")
 WEIGHTS = ("own", "shared")
 PROBE_OPS = {"cpu": 3e8, "gpu": 3e11}
-"""Operations of the small chain that predicts how long a large one takes: 0.15 s on two CPUs."""
+"""Operations of the small chain that predicts the time of a large one: 0.15 s on two CPUs."""
 
 
 @dataclass(frozen=True)
 class Chain:
-    """The numbers of a case."""
+    """The parameters of a case as numbers."""
 
     n: int
     batch: int
@@ -40,7 +39,7 @@ class Chain:
 
     @classmethod
     def of(cls, case: Case) -> Chain:
-        """The chain that a case names."""
+        """The chain of a case."""
         counts = {name: int(case.params[name]) for name in ("batch", "channels", "layers")}
         return cls(
             case.n,
@@ -52,7 +51,7 @@ class Chain:
 
     @property
     def inner(self) -> int:
-        """Products that are summed for one output element."""
+        """Products in the sum of one output element."""
         return self.channels * self.kernel**2
 
     @property
@@ -72,12 +71,12 @@ class Chain:
 
     @property
     def exact_layer_ops(self) -> int:
-        """The same without products with padding."""
+        """`layer_ops` without products with padding."""
         return 2 * self.batch * self.channels**2 * taps_inside(self.n, self.kernel) ** 2
 
 
 def taps_inside(n: int, kernel: int) -> int:
-    """Taps along one axis that meet the image, summed over its `n` outputs."""
+    """Taps along one axis that are inside the image, summed over its `n` outputs."""
     before = (kernel - 1) // 2
     return sum(max(0, n - abs(tap - before)) for tap in range(kernel))
 
@@ -90,7 +89,7 @@ def conv_sizes(case: Case) -> dict[str, int]:
     constants = 1 if chain.shared else chain.layers
     weights = constants * chain.channels * chain.inner * itemsize
     layers = chain.layers * chain.enqueue
-    # On the CPU, MLX multiplies patches of the image that it lays out in float32 first.
+    # On the CPU, MLX first copies patches of the image into a float32 matrix.
     patches = chain.elements * chain.kernel**2 * 4 if case.device == "cpu" else 0
     return {
         "n": case.n,
@@ -99,14 +98,14 @@ def conv_sizes(case: Case) -> dict[str, int]:
         "work_ops": layers * chain.layer_ops,
         "exact_ops": layers * chain.exact_layer_ops,
         "inner": chain.inner,
-        # Two inputs, the four activations that the check looks at, and what a layer works on.
+        # Two inputs, four activations for the check, and the buffers of a layer.
         "resident_bytes": weights + (8 + chain.enqueue) * activations + patches,
         "unit_bytes": 2 * activations,
     }
 
 
 def smaller(case: Case, device: str) -> dict[str, int]:
-    """Parameters of a chain of one layer that predicts the time of this one; `n` among them."""
+    """Parameters, including `n`, of a chain of one layer that predicts the time of this case."""
     chain = Chain.of(case)
     pixels = PROBE_OPS[device] / (2 * chain.channels * chain.inner)
     n = max(1, min(case.n, math.isqrt(int(pixels))))
@@ -116,8 +115,8 @@ def smaller(case: Case, device: str) -> dict[str, int]:
 def border_gains(n: int, kernel: int, layers: int) -> list[float]:
     """RMS of each layer's output over that of its input, as expected from padding alone.
 
-    For weights of variance 1 / channels / taps, where taps = kernel^2, an image without borders
-    would keep its RMS; zeros around it take some away. Rows and columns separate.
+    With weights of variance 1 / channels / kernel^2, an image without borders would keep its RMS;
+    the zeros around it reduce it. Rows and columns separate.
     """
     before = (kernel - 1) // 2
     power = [1.0] * n
@@ -130,7 +129,7 @@ def border_gains(n: int, kernel: int, layers: int) -> list[float]:
             (sums[min(n, i - before + kernel)] - sums[max(0, i - before)]) / kernel
             for i in range(n)
         ]
-        # The mean square over rows and columns is the square of that over rows.
+        # The mean square over rows and columns is the square of the mean square over rows.
         gains.append(sum(following) / sum(power))
         scale = n / sum(following)
         power = [value * scale for value in following]

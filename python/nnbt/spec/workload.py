@@ -1,17 +1,16 @@
-"""Workload: what a builder of METRICS hands over to be timed and checked."""
+"""Workload: what an engine builds, to be timed and checked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from nnbt.spec.details import Details
+from nnbt.spec.precision import PrecisionName
 
-Run = Callable[[], object]
-"""A Step: a callable without arguments that blocks until its work is done."""
+Step = Callable[[], object]
+"""A callable without arguments that blocks until its work is done; it can run repeatedly."""
 
 
 class SamplesLike(Protocol):
@@ -26,13 +25,16 @@ class SamplesLike(Protocol):
 
 
 Measure = Callable[..., SamplesLike]
+"""The timing loop, with the parameters of nnbt.measure."""
+
+NO_DETAILS = Details()
 
 
 @dataclass(frozen=True)
 class DataShare:
-    """What arrays hold: shares of their elements from 0 to 1, sampled; `all_finite` of them all.
+    """What an array contains: shares of a sample of its elements, from 0 to 1.
 
-    `rms` is None where nobody computed it.
+    `all_finite` is about every element. `rms` is None where it was not computed.
     """
 
     finite: float
@@ -44,21 +46,19 @@ class DataShare:
 
 @dataclass(frozen=True)
 class Answer:
-    """The output of the timed step against a reference.
+    """The output of the timed step compared with a reference; `compared` says how.
 
-    `error` is the RMS of output minus reference over the RMS of the reference on a sampled
-    block (None where equality is what counts), `worst` the largest error of one element over the
-    same RMS, `typical` the median one, `exact` whether all compared elements are equal (None
-    where rounding is allowed),
-    `distinct` whether the output has a buffer of its own (None where it must not be asked).
-    `problem` is what a Step that checks itself found wrong, as a sentence.
-    `compared` says in words what was compared with what.
+    `error` is the RMS of output minus reference over the RMS of the reference, on a sampled block
+    (None where the values must be equal); `worst` is the largest error of an element over the same
+    RMS, `typical` the median one. `exact` is whether all compared elements are equal (None where
+    rounding is allowed), `distinct` whether the output has a buffer of its own (None: not tested).
+    `problem` is what a Step that checks itself found wrong.
     """
 
     compared: str
     error: float | None = None
     worst: float | None = None
-    typical: float = 0.0
+    typical: float | None = 0.0
     exact: bool | None = None
     distinct: bool | None = None
     inputs: DataShare | None = None
@@ -67,86 +67,43 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Workload:
-    """Allocated and evaluated inputs, with the steps over them.
+class After:
+    """What a workload adds to the result once it has been timed and checked."""
 
-    `step(k)` is a callable that does k units of work in one evaluation. A timed run is
-    `step(units)`. `unit_work` is the operations or bytes of one unit, in the base unit of the
-    metric. `largest_k` is the largest k whose buffers fit in memory. `check` compares what the
-    latest run left behind with a reference. `no_slope` says why there can't be one; `after` ends
-    the workload and gives further notes and details. `floor` is a Step that does next to nothing
-    (None: an empty evaluation of MLX). `resident_bytes` is what a slope works on where that does
-    not grow with k; `array_bytes` the size of each array where STREAM's rule is kept, that each be
-    4 times the last cache.
+    notes: tuple[str, ...] = ()
+    details: Details = NO_DETAILS
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Allocated and evaluated inputs, and the steps that use them.
+
+    `step(k)` does k units of work in one evaluation; a timed run is `step(units)`. `unit_work` is
+    the operations or bytes of one unit, `largest_k` the largest k whose buffers fit in memory. The
+    time of `floor`, an empty evaluation, is the launch overhead. `check` compares the output of the
+    latest run with a reference. `no_slope` says why there can be no slope. `after` ends the
+    workload and returns more notes and details. `resident_bytes` is the working set of the slope
+    where it does not grow with k; `array_bytes` the size of each array where STREAM's rule applies
+    (each at least 4 times the last cache).
     """
 
-    step: Callable[[int], Run]
+    step: Callable[[int], Step]
     units: int
     unit_work: int
     largest_k: int
+    floor: Any
     check: Callable[[], Answer]
     unit_name: str
     sizes: Mapping[str, int]
     mantissa: int | None = None
-    precision: str = ""
+    precision: PrecisionName = ""
     notes: tuple[str, ...] = ()
     no_slope: str = ""
-    after: Callable[[], tuple[tuple[str, ...], dict[str, object]]] | None = None
-    floor: Any = None
+    after: Callable[[], After] = After
     resident_bytes: int | None = None
     array_bytes: int | None = None
 
 
 def self_checked(compared: str, problem: str | None) -> Answer:
-    """The Answer of a Step that checks itself and gives a sentence, or None for all is right."""
+    """The Answer of a Step that checks itself; `problem` is None if the output is right."""
     return Answer(compared=compared, exact=problem is None, problem=problem)
-
-
-def relative_error(output: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
-    """RMS of the difference over the RMS of the reference; NaN if either holds a NaN."""
-    import numpy as np
-
-    def rms(values: NDArray[np.float64]) -> float:
-        return float(np.sqrt(np.mean(np.square(np.abs(values)))))
-
-    with np.errstate(over="ignore", invalid="ignore"):  # NaN data is a case, not an accident
-        scale = rms(reference)
-        difference = rms(output - reference)
-    if scale == 0:
-        return 0.0 if difference == 0 else float("inf")
-    return difference / scale
-
-
-def element_errors(
-    output: NDArray[np.float64], reference: NDArray[np.float64]
-) -> tuple[float, float]:
-    """(largest, median) difference of one element over the RMS of the reference."""
-    import numpy as np
-
-    with np.errstate(over="ignore", invalid="ignore"):
-        scale = float(np.sqrt(np.mean(np.square(np.abs(reference)))))
-        differences = np.abs(output - reference)
-    largest, middle = float(np.max(differences)), float(np.median(differences))
-    if scale == 0:
-        return (0.0 if largest == 0 else float("inf")), 0.0
-    return largest / scale, middle / scale
-
-
-def data_share(values: NDArray[np.generic], *, tiny: float, all_finite: bool) -> DataShare:
-    """Shares of finite, zero and denormal elements (0 < |x| < tiny) in a sample."""
-    import numpy as np
-
-    magnitude = np.abs(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64))
-    finite = np.isfinite(magnitude)
-    zero = magnitude == 0
-    denormal = (magnitude > 0) & (magnitude < tiny)
-    clean = magnitude[finite]
-    with np.errstate(over="ignore"):
-        rms = float(np.sqrt(np.mean(np.square(clean)))) if clean.size else float("nan")
-    return DataShare(
-        finite=float(np.mean(finite)),
-        zero=float(np.mean(zero)),
-        denormal=float(np.mean(denormal)),
-        rms=rms,
-        all_finite=all_finite and bool(finite.all()),
-    )

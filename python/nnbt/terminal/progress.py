@@ -1,12 +1,13 @@
-"""What a run shows while it goes on, on stderr; results go to stdout in `text`."""
+"""What a run shows while it is in progress, on stderr; results go to stdout."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
-from nnbt.pipeline.case import Listener
-from nnbt.terminal.tables import group_key, header_lines, print_rows, terminal_width, wrapped
+from nnbt.pipeline.listener import Listener
+from nnbt.terminal.stream import terminal_width, wrapped
+from nnbt.terminal.tables import header_lines, print_rows
 
 if TYPE_CHECKING:
     from nnbt.pipeline.plan import Plan
@@ -18,10 +19,10 @@ _REDRAW_S = 0.5
 
 
 class Progress:
-    """One line with elapsed and expected time, only on a terminal and only after a second.
+    """One line with elapsed and expected time, on a terminal only.
 
-    It is drawn between runs, twice a second at most, so that no sample pays for it. Only while a
-    single long run goes on (`ticking`) a thread redraws it, once a second.
+    It is drawn between runs, at most twice per second, so that no sample includes it. A thread
+    redraws it only during a single long run (`ticking`), once per second.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -61,7 +62,7 @@ class Progress:
         self._bar.start()
 
     def clear(self) -> None:
-        """Takes the line away."""
+        """Removes the line."""
         self._drawn_s = float("-inf")
         if self._bar is not None:
             self._bar.stop()
@@ -69,7 +70,7 @@ class Progress:
 
 
 class Console(Listener):
-    """Prints the header first, each table when its last row is there, progress in between."""
+    """Prints the header first, each table after its last row, and progress in between."""
 
     def __init__(
         self, max_seconds: float, runs: int | None = None, out: TextIO | None = None
@@ -85,14 +86,13 @@ class Console(Listener):
         self.run: Run | None = None
 
     def planned(self, plan: Plan) -> None:
-        """Remembers the cases and says which device was chosen."""
+        """Remembers the cases and prints the notes, such as the device that was chosen."""
         self._cases = plan.cases
         for note in plan.notes:
             sys.stderr.write(f"nnbt: {note}\n")
 
-    def started(self, index: int, count: int, case: Case, expected_s: float | None) -> None:
+    def started(self, index: int, count: int, case: Case) -> None:
         """Names the case in the progress line."""
-        del expected_s
         self._text = f"{index + 1}/{count} {case.metric} {case.device} {case.dtype} n={case.n}"
 
     def progress(self, runs: int, elapsed_s: float) -> None:
@@ -101,14 +101,14 @@ class Console(Listener):
             expected_s = self._max_seconds
             if self._runs:
                 expected_s = elapsed_s * self._runs / max(runs, 1)
-            text = f"{self._text}: {runs} runs, {elapsed_s:.0f} of about {expected_s:.0f} s"
-            self._progress.show(text, elapsed_s, expected_s, ticking=False)
+            done = f"{runs} run{'s' * (runs != 1)}, {elapsed_s:.0f} of about {expected_s:.0f} s"
+            self._progress.show(f"{self._text}: {done}", elapsed_s, expected_s, ticking=False)
 
     def once(self, case: Case, expected_s: float) -> None:
-        """Says beforehand that one run will take long."""
+        """Announces a long run."""
         about = f"{expected_s:.0f}" if expected_s >= 10 else f"{expected_s:.2g}"
         text = f"{case.metric} {case.dtype} n={case.n}: one run takes about {about} s"
-        sys.stderr.write(f"nnbt: {text}, longer than --max-seconds, so it runs once\n")
+        sys.stderr.write(f"nnbt: {text}, more than --max-seconds, so it is timed once\n")
         sys.stderr.flush()
         self._progress.show(text, 0.0, expected_s, ticking=True)
 
@@ -142,10 +142,7 @@ class Console(Listener):
         print_rows(rows, self._out)
 
     def close(self) -> None:
-        """Takes the progress line away and prints what was finished, whatever ended the run."""
+        """Removes the progress line and prints what is finished, whatever ended the run."""
         self._progress.clear()
         if self.run is not None:
             self.flush(self.run)
-
-
-__all__ = ["Console", "Progress", "group_key"]

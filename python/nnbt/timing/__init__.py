@@ -1,1 +1,1 @@
-"""Timed windows: statistics, slope, memory."""
+"""Timed runs: statistics, scatter, windows, slope."""

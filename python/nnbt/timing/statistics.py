@@ -1,4 +1,4 @@
-"""Statistics of run times for results; the arithmetic is native (cpp/stats.cpp)."""
+"""Statistics of run times; the arithmetic is native (cpp/measure/stats.cpp)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+MIN_SAMPLES = 5
+"""With fewer there is no confidence interval."""
+
+
 @dataclass(frozen=True)
 class Summary:
     """Statistics of samples in seconds.
 
     `interval_s` holds the median with at least 95 % probability whatever the distribution
-    (`coverage` says exactly how much; 93.75 % for five samples); None below five samples.
+    (`coverage` says exactly how much; 93.75 % for five samples); None below MIN_SAMPLES.
     """
 
     count: int
@@ -45,3 +49,12 @@ def summarize(samples_ns: Sequence[int]) -> Summary:
         interval_s=(interval[0] * 1e-9, interval[1] * 1e-9) if interval else None,
         coverage=interval[2] if interval else None,
     )
+
+
+def relative_half_width(
+    interval_s: tuple[float, float] | None, median_s: float | None
+) -> float | None:
+    """Half the width of the confidence interval over the median; None without an interval."""
+    if interval_s is None or not median_s:
+        return None
+    return (interval_s[1] - interval_s[0]) / 2 / median_s

@@ -1,12 +1,12 @@
-"""A second window of timed runs where the first one scattered."""
+"""Windows of timed runs: a second one where the first is noisy."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from nnbt.timing.statistics import summarize
-from nnbt.verdict.checks.timing import MIN_SAMPLES, scatter
+from nnbt.timing.scatter import Scatter, scatter
+from nnbt.timing.statistics import MIN_SAMPLES, summarize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,38 +16,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OtherWindow:
-    """Timed runs that are no part of the result, and how they scattered.
+    """Timed runs that are not part of the result, and how they scattered.
 
-    `which` is "first" where the second window is the result, and "second" where both scattered.
+    `which` is "first" where the second window is the result, and "second" where both are noisy.
+    `scatter` is None where a second window is too short to tell.
     """
 
-    which: str
-    scatter: str
+    which: Literal["first", "second"]
+    scatter: Scatter | None
     median_s: float
     window_s: float
     samples_ns: tuple[int, ...]
-
-    @property
-    def note(self) -> str:
-        """That there was another window, for the row."""
-        words = self.scatter.partition(":")[0].rstrip(".")
-        if self.which == "first":
-            return f"timed twice, this is the second window; the first: {words}"
-        return f"timed twice, and both windows scatter; the second: {words}"
 
 
 def steady_window(
     window: Callable[[], SamplesLike],
 ) -> tuple[SamplesLike, OtherWindow | None]:
-    """The runs to report and, where there was another window, what that was.
+    """The runs to report and, where there was another window, that one.
 
-    On a shared machine one window in fifteen scatters because of what else runs there. The second
-    is reported only where it does not scatter: chosen by that alone, never by its rate. What
-    scatters twice is the case's own, and the first window stays.
+    On a shared machine one window in fifteen is noisy because of background load. The second
+    window is reported only where it is steady: chosen by that alone, never by its rate. Noise in
+    both belongs to the case, so then the first window is reported.
     """
     first = window()
-    trouble = scatter(first.samples_ns, summarize(first.samples_ns))
-    if trouble is None:
+    noise = scatter(first.samples_ns, summarize(first.samples_ns))
+    if noise is None:
         return first, None
     try:
         second = window()
@@ -55,15 +48,16 @@ def steady_window(
         return first, None
     again = scatter(second.samples_ns, summarize(second.samples_ns))
     if again is None and len(second.samples_ns) >= min(MIN_SAMPLES, len(first.samples_ns)):
-        return second, _other("first", trouble, first)
-    again = again or "It is too short to tell."
+        return second, _other("first", noise, first)
     return first, _other("second", again, second)
 
 
-def _other(which: str, sentence: str, samples: SamplesLike) -> OtherWindow:
+def _other(
+    which: Literal["first", "second"], noise: Scatter | None, samples: SamplesLike
+) -> OtherWindow:
     return OtherWindow(
         which,
-        sentence,
+        noise,
         summarize(samples.samples_ns).median_s,
         samples.window_ns * 1e-9,
         tuple(samples.samples_ns),

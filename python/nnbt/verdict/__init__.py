@@ -1,1 +1,1 @@
-"""Evidence -> verdict: the CHECKS table."""
+"""Evidence to verdict: `judge` applies the CHECKS table."""

@@ -1,29 +1,29 @@
-"""Evidence -> verdict and reasons, from the CHECKS table."""
+"""Evidence to verdict and reasons, by the CHECKS table."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nnbt.results.result import Reason, VerdictName
-from nnbt.verdict.checks import CHECKS, Severity
+from nnbt.results.result import Reason, Severity, Verdict
+from nnbt.verdict.checks import CHECKS
 
 if TYPE_CHECKING:
     from nnbt.verdict.evidence import Evidence
 
+_WORST_FIRST: dict[Severity, Verdict] = {
+    "invalid": "INVALID",
+    "suspect": "SUSPECT",
+    "note": "VALID",
+}
 
-def judge(evidence: Evidence) -> tuple[VerdictName, tuple[Reason, ...]]:
-    """The verdict and every reason, worst first; notes do not change the verdict."""
-    found = []
-    for check in CHECKS:
-        sentence = check.test(evidence)
-        if sentence is not None:
-            found.append(Reason(check.code, sentence, check.severity))
-    order = {"invalid": 0, "suspect": 1, "note": 2}
-    found.sort(key=lambda reason: order[reason.severity])
-    worst = found[0].severity if found else "note"
-    verdicts: dict[Severity, VerdictName] = {
-        "invalid": "INVALID",
-        "suspect": "SUSPECT",
-        "note": "VALID",
-    }
-    return verdicts[worst], tuple(found)
+
+def judge(evidence: Evidence) -> tuple[Verdict, tuple[Reason, ...]]:
+    """The verdict and all reasons, worst first; notes do not change the verdict."""
+    found = [
+        Reason(check.code, sentence, check.severity)
+        for check in CHECKS
+        if (sentence := check.test(evidence)) is not None
+    ]
+    order = list(_WORST_FIRST)
+    found.sort(key=lambda reason: order.index(reason.severity))
+    return _WORST_FIRST[found[0].severity if found else "note"], tuple(found)

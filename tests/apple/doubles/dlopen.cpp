@@ -18,7 +18,6 @@ struct Library {
 };
 constexpr Library kLibraries[] = {
     {"/usr/lib/libIOReport.dylib", "no_ioreport", "libdouble_ioreport.so"},
-    {"/System/Library/PrivateFrameworks/kperf.framework/kperf", "no_kperf", "libdouble_kperf.so"},
 };
 
 }  // namespace

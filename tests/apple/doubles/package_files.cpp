@@ -32,12 +32,17 @@ std::string attributes(bool on_ane) {
          "</array></dict>";
 }
 
+std::string plist(const std::string& value) {
+  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\">" + value +
+         "</plist>\n";
+}
+
 std::string manifest(bool on_ane) {
-  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\"><dict>"
-         "<key>Package Version</key><dict><key>7.0.63</key><dict><key>GPU adapter present</key>"
-         "<string>" +
-         std::string(on_ane ? "NO" : "YES") + "</string><key>Optimized Modules</key><array><dict>" +
-         attributes(on_ane) + "</dict></array></dict></dict></dict></plist>\n";
+  return plist(
+      "<dict><key>Package Version</key><dict><key>7.0.63</key><dict><key>GPU adapter present</key>"
+      "<string>" +
+      std::string(on_ane ? "NO" : "YES") + "</string><key>Optimized Modules</key><array><dict>" +
+      attributes(on_ane) + "</dict></array></dict></dict></dict>");
 }
 
 }  // namespace
@@ -57,7 +62,7 @@ std::string make_archive(const Compiled& compiled) {
     write(directory / (key + ".bc.weights"), "weights");
     if (fault("no_options")) continue;
     write(directory / ("compiler_options_" + key + ".plist"),
-          "<plist><dict><key>h16c</key><dict/></dict></plist>");
+          plist("<dict><key>h16c</key><dict/></dict>"));
   }
   return directory.string();
 }

@@ -11,9 +11,7 @@ extern "C" int proc_pid_rusage(int pid, int flavor, rusage_info_t* buffer) {
   static std::uint64_t reading = 0;
   ++reading;
   auto& usage = *reinterpret_cast<rusage_info_v6*>(buffer);
-  usage = {.ri_instructions = 8'000'000 * reading,
-           .ri_cycles = 3'000'000 * reading,
-           .ri_energy_nj = 250'000'000 * reading};
+  usage = {.ri_instructions = 8'000'000 * reading, .ri_cycles = 3'000'000 * reading};
   if (doubles::fault("no_pmu")) usage.ri_instructions = usage.ri_cycles = 0;
   if (doubles::fault("rusage_backwards")) usage.ri_cycles = ~usage.ri_cycles;
   return 0;

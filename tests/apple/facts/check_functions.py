@@ -18,8 +18,8 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 OBJC = HERE.parents[2] / "objc"
 # Names of the libraries' functions and dictionary keys, as text.
-NAME = re.compile(r"IOReport[A-Z]\w+|RawElements|kpc_\w+|kpep_\w+")
-LINKED = re.compile(rb"\0_(?:IOReport[A-Z]|kpc_|kpep_)\w+")
+NAME = re.compile(r"IOReport[A-Z]\w+|RawElements")
+LINKED = re.compile(rb"\0_IOReport[A-Z]\w+")
 TYPEDEF = re.compile(
     r"^typedef\s+(?P<result>[^;]+?)\s*\(\*(?P<name>\w+)\)\s*\((?P<arguments>[^;]*?)\)"
     r"\s*(?P<owned>__attribute__\(\(ns_returns_retained\)\))?;",

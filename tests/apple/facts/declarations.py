@@ -65,7 +65,7 @@ def kind_of(qualified: dict[str, str]) -> str:
     if written in ("id", "instancetype", "ObjectType", "KeyType") or written.startswith("KeyType<"):
         return "object"
     if re.fullmatch(r"(NS|MPS|MTL|UI)\w+(<.*>)? \*", plain) and not re.match(
-        r"(NSFastEnumerationState|NSRange|NSZone)\b", plain
+        r"(NSFastEnumerationState|NSPropertyListFormat|NSRange|NSZone)\b", plain
     ):
         return "object"
     if plain.startswith("enum ") or re.fullmatch(r"(MPS|MTL|NS)\w+", plain):

@@ -31,7 +31,7 @@ FRAMEWORKS: dict[str, tuple[str, str, str]] = {
     "Foundation": (
         "C",
         "NSClassFromString NSUnderlyingErrorKey",
-        "NSError NSJSONSerialization NSNumber NSProcessInfo NSString",
+        "NSError NSJSONSerialization NSNumber NSProcessInfo NSPropertyListSerialization NSString",
     ),
     "IOKit": (
         "A",

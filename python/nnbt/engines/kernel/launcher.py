@@ -28,9 +28,9 @@ __all__ = [
     "Kernel",
     "Work",
     "build",
-    "clock_peak",
     "compute_capability",
     "multiprocessors",
+    "ops_per_clock",
     "refusal",
 ]
 
@@ -90,10 +90,10 @@ OPS_PER_CLOCK: dict[tuple[int, int], dict[str, int]] = {
 }
 
 
-def clock_peak(dtype: str, capability: tuple[int, int], clock_hz: float) -> float | None:
-    """Operations per second of the whole GPU at this clock; None where unknown."""
+def ops_per_clock(dtype: str, capability: tuple[int, int]) -> int | None:
+    """Operations of the whole GPU per clock cycle; None where they are not known."""
     per_clock = OPS_PER_CLOCK.get(capability, {}).get(dtype)
-    return per_clock * multiprocessors() * clock_hz if per_clock else None
+    return per_clock * multiprocessors() if per_clock else None
 
 
 def refusal(row: Kernel, mx: ModuleType) -> Refusal | None:

@@ -1,4 +1,4 @@
-"""Builders of engine `kernel`: what a GPU can do, by kernels that use one of its units each."""
+"""Builders of engine `kernel`: GPU ceilings, by kernels that keep one unit of the chip busy."""
 
 from __future__ import annotations
 
@@ -7,31 +7,33 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nnbt._native import Unsupported
 from nnbt.engines.kernel import launcher as gpu_kernels
 from nnbt.engines.kernel.sources.instructions import UNTRIED, has_tcgen05, successor_note
+from nnbt.machine import mlx
+from nnbt.machine.mlx_runtime import default_stream, empty_evaluation
+from nnbt.spec.details import ClockPeak, Details
 from nnbt.spec.dtypes import dtype
-from nnbt.spec.workload import Workload, self_checked
+from nnbt.spec.errors import Refusal
+from nnbt.spec.metric import METRICS
+from nnbt.spec.workload import After, Workload, self_checked
 
 if TYPE_CHECKING:
     from nnbt.engines.kernel.launcher import Built, Kernel
     from nnbt.engines.kernel.sources.chip_clock import ChipClock
-    from nnbt.engines.mlx.bench import Bench
-    from nnbt.pipeline.plan import Options
     from nnbt.spec.case import Case
+    from nnbt.spec.cell import Request
+    from nnbt.spec.options import Options
     from nnbt.spec.workload import Answer
 
 LAUNCHES = 8
-"""Launches that a slope may hold at once, each with inputs and outputs of its own."""
+"""Launches in the longest evaluation of a slope, each with its own inputs and outputs."""
 MOST_LAUNCHES = 64
 UNITS = 4
-"""Launches in one timed evaluation, so that the cost of evaluating is a small part."""
+"""Launches in one timed run, so that launch overhead is a small part of it."""
 RUN_BYTES = 2**29
-"""What the launches of a run move together at least: more than the caches of a GPU hold."""
-
-
+"""Least bytes that the launches of a run move together: more than fits in the caches of a GPU."""
 LEAST_SHARE, MOST_SHARE = 0.05, 1.1
-"""Of the peak at the chip's own clock: beyond these it is the clock that is wrong."""
+"""Limits of rate over peak at the chip's own clock: outside of them, the clock is wrong."""
 
 
 def _language() -> str:
@@ -39,7 +41,7 @@ def _language() -> str:
 
 
 def kernels(metric: str, token: str | None = None) -> list[Kernel]:
-    """The rows of a metric, and of a dtype if one is named, in this system's language."""
+    """The rows of a metric, and of a dtype if one is given, in this system's language."""
     return [
         row
         for row in gpu_kernels.KERNELS.values()
@@ -48,87 +50,77 @@ def kernels(metric: str, token: str | None = None) -> list[Kernel]:
 
 
 def default_sizes(case: Case) -> tuple[int, ...]:
-    """The n whose array has the bytes that the kernels were tuned with."""
+    """The n whose array has the size that the kernels were tuned with."""
     array = max(int(row.defaults["array_bytes"]) for row in kernels("bandwidth"))
     return (math.isqrt(array // dtype(case.dtype).itemsize),)
 
 
-def bandwidth_cases(case: Case, options: Options) -> list[Case]:
-    """One case for each bandwidth kernel; --op keeps its kernel only."""
-    return [
-        replace(case, params={**case.params, "op": row.name})
-        for row in kernels("bandwidth")
-        if options.op in (None, row.name)
-    ]
-
-
-def flops_cases(case: Case, options: Options) -> list[Case]:
-    """One case for each kernel of the dtype; what this chip lacks says so in its row."""
-    del options
-    return [
-        replace(case, params={**case.params, "chain": row.name})
-        for row in kernels("flops", case.dtype)
-    ]
+def cases(case: Case, options: Options) -> list[Case]:
+    """One case per kernel of the metric: those of --op, or of the dtype; the chip may lack some."""
+    if case.metric == "bandwidth":
+        rows = [row for row in kernels("bandwidth") if options.op in (None, row.name)]
+        return [replace(case, params={**case.params, "op": row.name}) for row in rows]
+    rows = kernels("flops", case.dtype)
+    return [replace(case, params={**case.params, "chain": row.name}) for row in rows]
 
 
 def _chip_clock(
     clock: ChipClock | None, built: Built, row: Kernel, capability: tuple[int, int]
-) -> tuple[str, dict[str, object]]:
-    """What the blocks counted themselves, with the peak that it makes."""
+) -> tuple[str, Details]:
+    """The clock that the blocks counted, as a note and with the peak at that clock."""
+    ops_per_clock = gpu_kernels.ops_per_clock(row.dtype, capability)
+    known = Details(ops_per_clock=ops_per_clock)
     if clock is None:
-        return "the chip's own clock could not be read: NVML's stands for it", {}
+        return "the chip's own clock could not be read, so NVML's is used", known
     mhz = clock.hz * 1e-6
     note = f"chip clock {mhz:,.0f} MHz by its own counter"
-    details: dict[str, object] = {"chip_clock_mhz": mhz}
-    peak = gpu_kernels.clock_peak(row.dtype, capability, clock.hz)
-    if peak is None:
-        return note, details
-    units, per_clock = gpu_kernels.multiprocessors(), gpu_kernels.OPS_PER_CLOCK[capability]
+    if ops_per_clock is None:
+        return note, Details(chip_clock_hz=clock.hz)
+    peak, units = ops_per_clock * clock.hz, gpu_kernels.multiprocessors()
     source = (
-        f"{units} SM x {per_clock[row.dtype]:,} operations a clock x {mhz:,.0f} MHz, counted on "
-        "the chip"
+        f"{units} SM x {ops_per_clock // units:,} operations per clock x {mhz:,.0f} MHz, counted "
+        "on the chip"
     )
-    details["clock_peak"] = {"rate": peak, "source": source}
     share = clock.launches * built.work.ops / clock.span_s / peak
     if not LEAST_SHARE < share < MOST_SHARE:
-        return f"the chip's own counter can't be right ({note}): NVML's clock stands for it", {}
-    return f"{note}; the last run did {share:.1%} of the peak at it", details
+        return f"the chip's own counter is wrong ({note}), so NVML's clock is used", known
+    details = replace(known, chip_clock_hz=clock.hz, clock_peak=ClockPeak(peak, source))
+    return f"{note}; the last run reached {share:.1%} of the peak at that clock", details
 
 
-def _workload(bench: Bench, row: Kernel, launches: int, **params: object) -> Workload:
+def _workload(request: Request, row: Kernel, launches: int, **params: object) -> Workload:
+    mx = mlx.core()
     try:
-        built = gpu_kernels.build(row, bench.mx, launches=launches, **params)
+        built = gpu_kernels.build(row, mx, launches=launches, **params)
     except ValueError as error:  # parameters come from n alone
-        raise Unsupported(f"{error}: type a larger --sizes.") from error
+        raise Refusal(str(error), "use larger --sizes") from error
     units = min(launches, max(UNITS, launches // 2))
     work = int(built.work.bytes if row.metric == "bandwidth" else built.work.ops)
-    name = "work_bytes" if row.metric == "bandwidth" else "work_ops"
-    sizes = {**bench.sizes, name: units * work, "launches": units}
-    notes = [f"kernel {row.name} ({row.dtype}, {row.language}), {units} launches a run"]
-    details: dict[str, object] = {}
-    capability = gpu_kernels.compute_capability(bench.mx)
+    sizes = {**request.sizes, METRICS[row.metric].work: units * work, "launches": units}
+    if row.metric == "bandwidth":
+        sizes["io_bytes"] = units * work
+    notes = [f"kernel {row.name} ({row.dtype}, {row.language}), {units} launches per run"]
+    not_a_ceiling = ""
+    capability = gpu_kernels.compute_capability(mx)
     if row.name == "mma_sync" and capability is not None:
         note = successor_note(capability, row.dtype)
         notes += filter(None, [note])
-        details = {"no_ceiling": note} if has_tcgen05(capability, row.dtype) else {}
+        not_a_ceiling = note if has_tcgen05(capability, row.dtype) else ""
     if row.name == "tcgen05":
         notes.append(UNTRIED)
-    if row.metric == "bandwidth":
-        sizes["io_bytes"] = units * work
-
     timed: list[ChipClock | None] = []
 
     def check() -> Answer:
-        # Now, of the timed runs: under the slope's short ones power leaves room for a higher clock.
+        # Now, after the timed runs: the short runs of the slope leave power for a higher clock.
         timed.append(built.chip_clock())
         return self_checked("the output of the last launch", built.check())
 
-    def after() -> tuple[tuple[str, ...], dict[str, object]]:
+    def after() -> After:
         if not row.clocks or capability is None:
-            return (), details
+            return After(details=Details(not_a_ceiling=not_a_ceiling))
         clock = timed[0] if timed else built.chip_clock()
         note, found = _chip_clock(clock, built, row, capability)
-        return (note,), {**details, **found}
+        return After((note,), replace(found, not_a_ceiling=not_a_ceiling))
 
     return Workload(
         step=built.step,
@@ -137,22 +129,23 @@ def _workload(bench: Bench, row: Kernel, launches: int, **params: object) -> Wor
         largest_k=launches,
         check=check,
         unit_name="launch",
+        floor=empty_evaluation(mx, [default_stream(mx, request.case.device)]),
         sizes=sizes,
         notes=tuple(notes),
         after=after,
     )
 
 
-def bandwidth(bench: Bench) -> Workload:
-    """Arrays of n x n elements of the case's dtype, in bytes, moved as 16-byte words."""
+def bandwidth(request: Request) -> Workload:
+    """Arrays with the bytes of n x n elements of the case's dtype, moved as 16-byte words."""
     rows = {row.name: row for row in kernels("bandwidth")}
-    row = rows[str(bench.case.params["op"])]
-    wanted = min(MOST_LAUNCHES, max(LAUNCHES, 2 * RUN_BYTES // bench.sizes["work_bytes"]))
-    launches = wanted if wanted > LAUNCHES else min(LAUNCHES, bench.rotation)
-    return _workload(bench, row, launches, array_bytes=bench.sizes["matrix_bytes"])
+    row = rows[str(request.case.params["op"])]
+    wanted = min(MOST_LAUNCHES, max(LAUNCHES, 2 * RUN_BYTES // request.sizes["work_bytes"]))
+    launches = wanted if wanted > LAUNCHES else min(LAUNCHES, request.rotation)
+    return _workload(request, row, launches, array_bytes=request.sizes["matrix_bytes"])
 
 
-def flops(bench: Bench) -> Workload:
-    """Instructions on registers or shared memory; their operands are random, their sums exact."""
-    rows = {row.name: row for row in kernels("flops", bench.case.dtype)}
-    return _workload(bench, rows[str(bench.case.params["chain"])], LAUNCHES)
+def flops(request: Request) -> Workload:
+    """Instructions on registers or shared memory, with random operands and exact sums."""
+    rows = {row.name: row for row in kernels("flops", request.case.dtype)}
+    return _workload(request, rows[str(request.case.params["chain"])], LAUNCHES)

@@ -9,6 +9,7 @@ import numpy as np
 from nnbt import _native
 from nnbt._native import Unsupported
 from nnbt.engines.library import cublaslt
+from nnbt.spec.details import VendorLibrary
 from nnbt.spec.errors import Refusal
 from nnbt.spec.formats import FORMATS, uniform_bits
 
@@ -37,6 +38,7 @@ class Product(NamedTuple):
     ops: float
     check: Callable[[], str | None]
     notes: tuple[str, ...]
+    library: VendorLibrary
 
 
 def _native_best_ns(run: Callable[[], None]) -> float:
@@ -88,7 +90,8 @@ def cublaslt_matmul(
         values = FORMATS["bfloat16"].decode(output) if output.dtype == np.uint16 else output
         return _wrong(np.asarray(values, np.float64), reference, precision.tolerance)
 
-    return Product(step, 2.0 * n**3, check, tuple(notes))
+    library = VendorLibrary("cuBLASLt", algorithm=name)
+    return Product(step, 2.0 * n**3, check, tuple(notes), library)
 
 
 def _fastest(
@@ -160,21 +163,25 @@ def numpy_matmul(dtype: str, n: int, *, seed: int = 1) -> Product:
         np.matmul(a, b, out=out)
         return _wrong(out[np.ix_(sample, sample)], reference, _BLAS_TOLERANCE[dtype])
 
-    ops = float(_BLAS_OPS[dtype]) * n**3
-    return Product(step, ops, check, (f"NumPy {dtype}: {blas_name()}",))
+    library, threads = numpy_blas()
+    told = f"{threads} threads" if threads else "as NumPy was built"
+    note = f"NumPy {dtype}: {library.label}, {told}"
+    return Product(step, float(_BLAS_OPS[dtype]) * n**3, check, (note,), library)
 
 
-def blas_name() -> str:
-    """The BLAS that NumPy uses, with version, kernels and threads where it reports them."""
+def numpy_blas() -> tuple[VendorLibrary, int | None]:
+    """The BLAS that NumPy uses, and its number of threads where it reports that."""
     import threadpoolctl
 
     for library in threadpoolctl.threadpool_info():
         if library["user_api"] == "blas":
-            parts = [str(library["internal_api"]), str(library["version"])]
-            if architecture := library.get("architecture"):
-                parts.append(f"{architecture} kernels")
-            return ", ".join([*parts, f"{library['num_threads']} threads"])
+            found = VendorLibrary(
+                str(library["internal_api"]),
+                str(library["version"] or ""),
+                str(library.get("architecture") or ""),
+            )
+            return found, int(library["num_threads"])
     # Accelerate and the reference BLAS report nothing at run time.
     built = np.show_config(mode="dicts")
     blas = (built or {}).get("Build Dependencies", {}).get("blas", {})
-    return f"{blas.get('name', 'an unnamed BLAS')} (as NumPy was built)"
+    return VendorLibrary(str(blas.get("name", "unnamed BLAS"))), None

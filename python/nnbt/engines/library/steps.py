@@ -6,23 +6,20 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from nnbt._native import Unsupported
 from nnbt.engines.library import products as vendor
+from nnbt.spec.details import Details
 from nnbt.spec.dtypes import dtype
-from nnbt.spec.workload import Run, Workload, self_checked
+from nnbt.spec.errors import Refusal
+from nnbt.spec.workload import After, Step, Workload, self_checked
 
 if TYPE_CHECKING:
-    from nnbt.engines.mlx.bench import Bench
+    from nnbt.spec.cell import Request
 
-NO_MPS = (
-    "The library of Apple GPUs (MPSMatrixMultiplication) is not measured yet: type --engine kernel "
-    "for simdgroup_matrix, or --engine mlx for MLX's own kernels."
-)
 SLOPE_PRODUCTS = 64
-"""Most products in a row: they share operands and output, which no library looks at twice."""
+"""Most products in one step of a slope: no library notices that they share inputs and output."""
 
 
-def _workload(bench: Bench, built: vendor.Product, step: Any, floor: Run) -> Workload:
+def _workload(request: Request, built: vendor.Product, step: Any, floor: Step) -> Workload:
     return Workload(
         step=step,
         units=1,
@@ -30,25 +27,26 @@ def _workload(bench: Bench, built: vendor.Product, step: Any, floor: Run) -> Wor
         largest_k=SLOPE_PRODUCTS,
         check=lambda: self_checked("a sampled block with float64", built.check()),
         unit_name="product",
-        sizes=bench.sizes,
-        mantissa=dtype(bench.case.dtype).mantissa,
+        sizes=request.sizes,
+        mantissa=dtype(request.case.dtype).mantissa,
         notes=built.notes,
+        after=lambda: After(details=Details(library=built.library)),
         floor=floor,
-        resident_bytes=bench.sizes["resident_bytes"],
+        resident_bytes=request.sizes["resident_bytes"],
     )
 
 
-def blas(bench: Bench) -> Workload:
-    """NumPy's BLAS, with as many threads as --cpu-workers says where it lets itself be told."""
+def blas(request: Request) -> Workload:
+    """NumPy's BLAS, with --cpu-workers threads where threadpoolctl can set them."""
     controller = importlib.import_module("threadpoolctl").ThreadpoolController()
     libraries = controller.select(user_api="blas")
-    workers = int(bench.case.params["cpu_workers"])
+    workers = int(request.case.params["cpu_workers"])
     with libraries.limit(limits=workers):
-        built = vendor.numpy_matmul(bench.case.dtype, bench.case.n)
+        built = vendor.numpy_matmul(request.case.dtype, request.case.n)
 
     multiply = built.step(1)
 
-    def step(k: int) -> Run:
+    def step(k: int) -> Step:
         def run() -> None:
             with libraries.limit(limits=workers):
                 for _ in range(k):
@@ -56,12 +54,15 @@ def blas(bench: Bench) -> Workload:
 
         return run
 
-    return _workload(bench, built, step, step(0))
+    return _workload(request, built, step, step(0))
 
 
-def cublaslt(bench: Bench) -> Workload:
-    """cuBLASLt, its own algorithms tried and the fastest kept. Raises Unsupported on a Mac."""
+def cublaslt(request: Request) -> Workload:
+    """cuBLASLt, the fastest of the algorithms that it proposes. Raises Unsupported on a Mac."""
     if sys.platform == "darwin":
-        raise Unsupported(NO_MPS)
-    built = vendor.cublaslt_matmul(bench.case.dtype, bench.case.n)
-    return _workload(bench, built, built.step, built.step(0))
+        raise Refusal(
+            "The library of Apple GPUs (MPSMatrixMultiplication) is not measured yet",
+            "use --engine kernel for simdgroup_matrix, or --engine mlx for MLX's own kernels",
+        )
+    built = vendor.cublaslt_matmul(request.case.dtype, request.case.n)
+    return _workload(request, built, built.step, built.step(0))

@@ -1,15 +1,18 @@
-"""Builder of bandwidth on one device, engine `mlx`: copy or add, proven to have moved its bytes."""
+"""Builder of bandwidth on one device, engine `mlx`: copy or add, with every byte compared."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
-from nnbt.engines.mlx.data import Split, on_host, share_of
+from nnbt.engines.mlx.data import on_host, share_of
+from nnbt.engines.mlx.setup import Inputs, Setup
+from nnbt.spec.formulas import arrays
 from nnbt.spec.workload import Answer, Workload
 
 if TYPE_CHECKING:
@@ -17,29 +20,33 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nnbt.engines.mlx.bench import Bench
+    from nnbt.engines.mlx.data import Place, Split
+    from nnbt.spec.cell import Request
 
 _GPU_COMPARE_BYTES = 2**24
-"""Larger outputs of a GPU are compared there: to bring them to the host takes longer than a run."""
+"""Larger outputs of a GPU are compared there: copying them to the host takes longer than a run."""
 _BYTES_AT_ONCE = 2**22
-"""Compared in pieces that stay in a cache: with temporaries of 8 MiB and more, 512 MiB took 0.75 s
-for 0.2, most of it page faults."""
+"""Outputs are compared in pieces that fit in a cache: with temporaries of 8 MiB and more, 512 MiB
+took 0.75 s instead of 0.2 s, mostly because of page faults."""
 
 
 @dataclass(frozen=True)
 class BandwidthOp:
-    """One row of OPS: `streams` matrices are read or written a run; `build` makes the output."""
+    """One row of OPS; `build` makes the lazy output."""
 
     name: str
     explain: str
-    streams: int
-    operands: int
     build: Callable[[Any, list[Any], Any], Any]
 
-    def unit_of(self, unit: int, operand: int, rotation: int) -> int:
-        """Which input an operand of a unit is: half the rotation apart, so that no unit finds
-        what the one before it left in a cache."""
-        return unit + operand * max(1, rotation // 2)
+    @cached_property
+    def operands(self) -> int:
+        """Number of inputs."""
+        return arrays(self.name) - 1
+
+    def inputs(self, inputs: Inputs, unit: int, rotation: int) -> list[Split]:
+        """The inputs of a unit: half the rotation apart, so that none is in a cache because the
+        unit before has used it."""
+        return [inputs(unit + i * max(1, rotation // 2)) for i in range(self.operands)]
 
 
 def _copy(mx: Any, blocks: list[Any], stream: Any) -> Any:
@@ -53,66 +60,70 @@ def _add(mx: Any, blocks: list[Any], stream: Any) -> Any:
 
 
 OPS = {
-    "copy": BandwidthOp("copy", "c = copy of a: reads 1 matrix, writes 1", 2, 1, _copy),
-    "add": BandwidthOp("add", "c = a + b: reads 2 matrices, writes 1", 3, 2, _add),
+    "copy": BandwidthOp("copy", "copy: c = a (one read, one write)", _copy),
+    "add": BandwidthOp("add", "add: c = a + b (two reads, one write)", _add),
 }
 
 
-def bandwidth(bench: Bench) -> Workload:
-    """Copy or add of n x n matrices; unit k works on other buffers than unit k - 1."""
-    mx, place = bench.mx, bench.place
-    op = OPS[str(bench.case.params["op"])]
-    bench.prepare(max(bench.rotation, op.operands))
+def bandwidth(request: Request) -> Workload:
+    """Copy or add of n x n matrices; unit k uses other buffers than unit k - 1."""
+    return of_setup(Setup(request))
 
-    def operand(unit: int, index: int) -> Split:
-        return bench.input(op.unit_of(unit, index, bench.rotation))
 
-    def graph(units: range) -> list[Any]:
+def of_setup(setup: Setup) -> Workload:
+    """The same with an existing setup."""
+    place = setup.place
+    op = OPS[str(setup.case.params["op"])]
+    setup.prepare(max(setup.rotation, op.operands))
+
+    def graph(units: range, inputs: Inputs) -> list[Any]:
         return [
-            op.build(mx, [operand(unit, i).blocks[block] for i in range(op.operands)], stream)
+            output
             for unit in units
-            for block, stream in enumerate(place.streams[: len(bench.input(unit).blocks)])
+            for output in _outputs(op, place, op.inputs(inputs, unit, setup.rotation))
         ]
 
     def check() -> Answer:
-        return _check_bandwidth(bench, op, bench.step(graph, 1))
+        return _check_bandwidth(setup, op, setup.step(graph, 1))
 
-    bench.step(graph, bench.rotation)()  # every output buffer is mapped before the first timed run
-    return bench.workload(
-        graph, check, unit_name="pass", keep=bench.rotation, notes=[f"op {op.explain}"]
-    )
+    setup.step(graph, setup.rotation)()  # maps every output buffer before the first timed run
+    return setup.workload(graph, check, unit_name="pass", keep=setup.rotation, notes=[op.explain])
 
 
-def _poison(bench: Bench) -> None:
-    """Leaves buffers full of 90 (or True) in MLX's cache, for the next outputs to be placed in."""
-    mx = bench.mx
-    value = True if bench.dtype.token == "bool" else 90
-    bench.outputs.clear()
-    for block in bench.input(0).blocks:
+def _outputs(op: BandwidthOp, place: Place, inputs: list[Split]) -> list[Any]:
+    """The lazy output of a unit, one block per stream."""
+    rows = zip(*(matrix.blocks for matrix in inputs), strict=True)
+    return [
+        op.build(place.mx, list(blocks), stream)
+        for blocks, stream in zip(rows, place.streams, strict=False)
+    ]
+
+
+def _poison(setup: Setup) -> None:
+    """Leaves buffers filled with 90 (or True) in MLX's cache; the next outputs reuse them."""
+    mx = setup.mx
+    value = True if setup.dtype.token == "bool" else 90
+    setup.outputs.clear()
+    for block in setup.input(0).blocks:
         mx.eval(mx.full(block.shape, value, dtype=block.dtype))
 
 
-def _check_bandwidth(bench: Bench, op: BandwidthOp, run: Callable[[], object]) -> Answer:
-    mx = bench.mx
-    _poison(bench)
+def _check_bandwidth(setup: Setup, op: BandwidthOp, run: Callable[[], object]) -> Answer:
+    mx = setup.mx
+    _poison(setup)
     run()
-    output = bench.last_output()
-    inputs = [
-        bench.input(op.unit_of(bench.turn - 1, i, bench.rotation)) for i in range(op.operands)
-    ]
+    output = setup.last_output()
+    inputs = op.inputs(setup.input, setup.turn - 1, setup.rotation)
     again: Sequence[Any] = ()
-    if bench.place.device == "cpu" or output.nbytes <= _GPU_COMPARE_BYTES:
+    if setup.place.device == "cpu" or output.nbytes <= _GPU_COMPARE_BYTES:
         spread, compared = 1, "every byte with NumPy"
     else:
-        # The second run goes to buffers of its own: bytes that the first did not write differ.
+        # The second run has other output buffers, so bytes that the first did not write differ.
         spread = -(-output.nbytes // _GPU_COMPARE_BYTES)
         compared = f"one row in {spread} with NumPy, every byte with a second run"
-        again = [
-            op.build(mx, [matrix.blocks[i] for matrix in inputs], stream)
-            for i, stream in enumerate(bench.place.streams[: len(output.blocks)])
-        ]
+        again = _outputs(op, setup.place, inputs)
     equal = all(
-        _same(mx, block, [matrix.blocks[i] for matrix in inputs], spread, bench.place.device)
+        _same(mx, block, [matrix.blocks[i] for matrix in inputs], spread, setup.place.device)
         for i, block in enumerate(output.blocks)
     ) and all(
         bool(mx.array_equal(first.view(mx.uint8), second.view(mx.uint8)))
@@ -120,28 +131,28 @@ def _check_bandwidth(bench: Bench, op: BandwidthOp, run: Callable[[], object]) -
     )
     del again
     read = share_of(mx, inputs[0])
-    # A copy that was compared whole holds what its input holds.
+    # A copy of which every byte was compared contains what its input contains.
     written = read if equal and op.operands == spread == 1 else share_of(mx, output)
     size = output.nbytes
     del output
     return Answer(
         compared=compared,
         exact=equal,
-        distinct=_frees(bench, size),
+        distinct=_frees(setup, size),
         inputs=read,
         outputs=written,
     )
 
 
-def _frees(bench: Bench, size: int) -> bool:
-    """Whether dropping the outputs gives back at least their size: they had buffers of their own.
+def _frees(setup: Setup, size: int) -> bool:
+    """Whether dropping the outputs frees at least their size: they had buffers of their own.
 
-    CUDA gives memory back when its stream gets there, so it is asked for up to half a second.
+    CUDA frees memory in stream order, so this polls for up to half a second.
     """
-    mx = bench.mx
+    mx = setup.mx
     mx.synchronize()
     before = mx.get_active_memory()
-    bench.outputs.clear()
+    setup.outputs.clear()
     for _ in range(50):
         mx.synchronize()
         if before - mx.get_active_memory() >= size:
@@ -151,7 +162,7 @@ def _frees(bench: Bench, size: int) -> bool:
 
 
 def _same(mx: Any, output: Any, inputs: Sequence[Any], spread: int, device: str) -> bool:
-    """Whether one row in `spread` is, bit for bit, the copy or the sum of its inputs."""
+    """Whether one row in `spread` equals the copy or the sum of the inputs, bit for bit."""
     if any(output.shape != matrix.shape for matrix in inputs):
         return False
     rows = int(output.shape[0])
@@ -171,7 +182,7 @@ def _same(mx: Any, output: Any, inputs: Sequence[Any], spread: int, device: str)
 
 
 def _words(array: NDArray[Any]) -> NDArray[Any]:
-    """The bits as whole numbers: comparing these takes a tenth of comparing `tobytes()`."""
+    """The bits as integers: comparing these takes a tenth of the time of `tobytes()`."""
     flat = np.ascontiguousarray(array).reshape(-1)
     return flat.view(np.uint64 if flat.nbytes % 8 == 0 else np.uint8)
 

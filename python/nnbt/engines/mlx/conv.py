@@ -1,4 +1,4 @@
-"""Builder of metric `conv`, engine `mlx`: a chain of NHWC convolutions, checked in float64."""
+"""Builder of conv, engine `mlx`: a chain of NHWC convolutions, compared with float64."""
 
 from __future__ import annotations
 
@@ -8,29 +8,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnbt.engines.mlx.data import Split, mlx_dtype, sample_indices, share_of, to_numpy
-from nnbt.pipeline.plan import RANDOM_DATA
+from nnbt.engines.mlx.setup import Setup
+from nnbt.machine.mlx_runtime import empty_evaluation
+from nnbt.spec.comparison import element_errors, relative_error
 from nnbt.spec.conv import Chain, border_gains, geometric_mean
-from nnbt.spec.workload import Answer, Run, Workload, element_errors, relative_error
+from nnbt.spec.options import RANDOM_DATA
+from nnbt.spec.workload import Answer, Step, Workload
 
 if TYPE_CHECKING:
-    from nnbt.engines.mlx.bench import Bench
+    from nnbt.spec.cell import Request
 
 INPUTS = 2
-"""Chains start from these in turn, so that no sub-graph is repeated in an evaluation."""
+"""Chains alternate between these, so that an evaluation contains no equal sub-graphs."""
 CALIBRATION_N = 16
 CALIBRATION_LAYERS = 200
 SLOPE_LAYERS = 64
 DRAWN_PIXELS = 60
 CORNER = 8
-"""Pixels a side of the last output that all layers are computed again for."""
+"""Pixels per side of the corners of the last output that are computed again through all layers."""
 CHECKED_LAYERS = 8
 STRAY = 0.25
-"""Relative error that roundings of any type stay below, over hundreds of layers."""
+"""Rounding errors are below this relative error with any dtype, over hundreds of layers."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What one submission leaves behind: activations around its first and its last layer."""
+    """Activations before and after the first and the last layer of one submission."""
 
     start: Any
     first: Any
@@ -40,48 +43,48 @@ class Trace:
 
     @property
     def outputs(self) -> list[Any]:
-        """What has to be evaluated; the last output depends on all others."""
+        """What is evaluated; the last output depends on all others."""
         return [self.first, self.before, self.last]
 
 
 class _Layers:
     """Inputs and weights on the device, and the lazy graph over them."""
 
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-        self.mx = bench.mx
-        self.chain = Chain.of(bench.case)
-        self.stream = bench.place.streams[0]
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.mx = setup.mx
+        self.chain = Chain.of(setup.case)
+        self.stream = setup.place.streams[0]
         chain = self.chain
         self.inputs = [self._input() for _ in range(INPUTS)]
         self.weights = self._weights()
         self.padding = ([chain.before] * 2, [chain.kernel - 1 - chain.before] * 2)
-        if bench.data.mode in RANDOM_DATA:
+        if setup.data.mode in RANDOM_DATA:
             self._keep_size()
 
     def _input(self) -> Any:
         chain = self.chain
-        matrix = self.bench.data.matrix(chain.batch * chain.n, chain.n * chain.channels)
+        matrix = self.setup.data.matrix(chain.batch * chain.n, chain.n * chain.channels)
         return matrix.reshape(chain.batch, chain.n, chain.n, chain.channels)
 
     def _weights(self) -> list[Any]:
         chain = self.chain
         shape = (chain.channels, chain.kernel, chain.kernel, chain.channels)
         return [
-            self.bench.data.matrix(chain.channels, chain.inner, chain.inner**-0.5).reshape(shape)
+            self.setup.data.matrix(chain.channels, chain.inner, chain.inner**-0.5).reshape(shape)
             for _ in range(1 if chain.shared else chain.layers)
         ]
 
     def convolve(self, z: Any, weight: Any) -> Any:
-        """One layer; lazy. conv_general, since an even kernel needs unequal padding."""
+        """One lazy layer; conv_general, since an even kernel needs unequal padding."""
         return self.mx.conv_general(z, weight, padding=self.padding, stream=self.stream)
 
     def weight(self, layer: int) -> Any:
-        """The weights of a layer; longer chains than asked for (of a slope) begin again."""
+        """The weights of a layer; the longer chains of a slope reuse them from the first."""
         return self.weights[layer % len(self.weights)]
 
     def trace(self, index: int, length: int) -> Trace:
-        """The lazy chain of `length` layers over an input."""
+        """The lazy chain of `length` layers on an input."""
         start = self.inputs[index % INPUTS]
         z = before = first = start
         for layer in range(length):
@@ -92,9 +95,9 @@ class _Layers:
     def _keep_size(self) -> None:
         """Scales the weights so that the chain neither vanishes nor overflows in 16 bits.
 
-        Random matrices shrink a signal where channels are few, and one that is applied again and
-        again amplifies it (3 % a layer at 128 channels, 80 % at 4). The gain of each layer is
-        measured on a small image; what its borders take away is put right for the whole image.
+        Random weights shrink a signal if there are few channels, and amplify it if all layers share
+        them (by 3 % per layer at 128 channels, 80 % at 4). The gain of each layer is measured on a
+        small image and corrected for the difference between its borders and those of the image.
         """
         mx, chain = self.mx, self.chain
         n = min(chain.n, CALIBRATION_N)
@@ -109,7 +112,7 @@ class _Layers:
             excess.append(gain / expected)
         whole = geometric_mean(border_gains(chain.n, chain.kernel, count))
         mean = geometric_mean(excess)
-        kind = mlx_dtype(mx, self.bench.dtype)
+        kind = mlx_dtype(mx, self.setup.dtype)
         for layer, weight in enumerate(self.weights):
             gain = mean if chain.shared or layer >= count else excess[layer]
             self.weights[layer] = (weight.astype(mx.float32) / (gain * whole)).astype(kind)
@@ -117,7 +120,7 @@ class _Layers:
 
 
 class _Steps:
-    """Steps over the layers; the latest run leaves its last trace behind for the check."""
+    """Steps of the chain; `latest` is the last trace of the latest run, for the check."""
 
     def __init__(self, layers: _Layers) -> None:
         self.layers = layers
@@ -125,19 +128,19 @@ class _Steps:
         self.latest: Trace | None = None
 
     def lengths(self, k: int) -> list[int]:
-        """Layers of each submission that together make k: one, or whole chains in flight."""
+        """Layers of each submission, k in total: one submission, or whole chains in flight."""
         chain = self.layers.chain
         if chain.enqueue == 1:
             return [k]
         whole, rest = divmod(k, chain.layers)
         return [chain.layers] * whole + ([rest] if rest else [])
 
-    def step(self, k: int) -> Run:
+    def step(self, k: int) -> Step:
         """The Step that builds and evaluates k layers."""
         mx = self.layers.mx
 
         def run() -> None:
-            self.latest = None  # new activations get the buffers of the old ones
+            self.latest = None  # frees its buffers for the new activations
             lengths = self.lengths(k)
             traces = []
             for length in lengths:
@@ -151,14 +154,14 @@ class _Steps:
         return run
 
     def check(self) -> Answer:
-        """Sampled pixels of the first and the last layer, each from the input it had."""
+        """Sampled pixels of the first and the last layer, computed from the inputs of these."""
         trace = self.latest
         if trace is None:
-            raise RuntimeError("conv: check comes after a run")
+            raise RuntimeError("conv: check needs a run before it")
         layers = self.layers
         pairs = [(0, trace.start, trace.first), (trace.length - 1, trace.before, trace.last)]
         blocks, references = [], []
-        with np.errstate(all="ignore"):  # an overflowed chain is what the check is to find
+        with np.errstate(all="ignore"):  # the check reports a chain that overflowed
             for layer, source, output in pairs[: trace.length]:
                 block, reference = _compare(layers, layers.chain, layer, source, output)
                 scale = float(np.sqrt(np.mean(np.square(reference)))) or 1.0
@@ -182,15 +185,15 @@ class _Steps:
         )
 
     def _random(self, trace: Trace) -> bool:
-        """Whether a chain is long and random enough for a layer that was skipped to show."""
-        return trace.length > 1 and self.layers.bench.data.mode in RANDOM_DATA
+        """Whether a skipped layer would change the values: not in one layer or constant data."""
+        return trace.length > 1 and self.layers.setup.data.mode in RANDOM_DATA
 
     def _strayed(self, trace: Trace) -> str | None:
-        """None if two corners of the last output are what all layers make of the input there.
+        """None if two corners of the last output agree with all layers.
 
-        They are computed again on their own, from as many pixels around as have a share in them.
-        Two ways to the same values differ by rounding only; with a layer left out they are
-        unrelated (error 1.4).
+        They are computed again from those pixels of the input that they depend on. Without a
+        skipped layer, both differ by rounding only; a skipped layer makes them unrelated (error
+        1.4).
         """
         layers, length = self.layers, trace.length
         if not self._random(trace):
@@ -211,8 +214,7 @@ class _Steps:
             error = relative_error(to_numpy(layers.mx, trace.last[image, corner, corner]), expected)
             if not error <= STRAY:
                 return (
-                    f"the chain is not at the values of {length} layers (relative error "
-                    f"{error:.2g})"
+                    f"the chain is not the output of {length} layers (relative error {error:.2g})"
                 )
         return None
 
@@ -260,16 +262,17 @@ def _compare(
     return block, reference
 
 
-def conv(bench: Bench) -> Workload:
-    """A chain of `layers` convolutions a submission; a unit of work is one layer."""
-    layers = _Layers(bench)
+def conv(request: Request) -> Workload:
+    """Submissions of a chain of `layers` convolutions; a unit of work is one layer."""
+    setup = Setup(request)
+    layers = _Layers(setup)
     steps = _Steps(layers)
     chain = layers.chain
     units = chain.layers * chain.enqueue
     notes = []
     if chain.enqueue > 1:
         notes.append(
-            f"{chain.enqueue} submissions in flight: dispatch overlaps, the time is of all of them"
+            f"{chain.enqueue} submissions in flight: dispatch overlaps, the time is that of all"
         )
     return Workload(
         step=steps.step,
@@ -278,8 +281,9 @@ def conv(bench: Bench) -> Workload:
         largest_k=max(units, SLOPE_LAYERS),
         check=steps.check,
         unit_name="layer",
-        sizes=bench.sizes,
-        mantissa=bench.dtype.mantissa,
-        precision=bench.precision,
+        floor=empty_evaluation(setup.mx, setup.place.streams),
+        sizes=setup.sizes,
+        mantissa=setup.dtype.mantissa,
+        precision=setup.precision,
         notes=tuple(notes),
     )

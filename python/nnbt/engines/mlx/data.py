@@ -1,4 +1,4 @@
-"""Inputs for MLX steps: random by default, placed on the device and evaluated before timing."""
+"""Inputs of engine `mlx`: where they are, what they contain, and samples of them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnbt._native import Unsupported
-from nnbt.spec.workload import DataShare, data_share
+from nnbt.machine import mlx
+from nnbt.spec.comparison import data_share
+from nnbt.spec.errors import Refusal
 
 if TYPE_CHECKING:
+    from nnbt.spec.case import Case
     from nnbt.spec.dtypes import DType
+    from nnbt.spec.workload import DataShare
 
 _SAMPLE_ROWS = 64
 SAMPLE = 64
@@ -21,7 +24,7 @@ SAMPLE = 64
 
 
 class _CpuStreams(threading.local):
-    """CPU streams by the thread that made them: MLX knows them in no other."""
+    """CPU streams by thread: MLX streams work only in the thread that made them."""
 
     def __init__(self) -> None:
         self.streams: list[Any] = []
@@ -30,12 +33,12 @@ class _CpuStreams(threading.local):
 _KEPT = _CpuStreams()
 
 
-class Placement:
-    """Where a case runs: one MLX stream a worker on the CPU, the default stream on a GPU.
+class Place:
+    """Where a case runs: one MLX stream per worker on the CPU, the default stream on a GPU.
 
     MLX runs an element-wise operation of a CPU stream on one thread, so rows are split over
-    streams. Streams are kept for the life of the calling thread, since each owns a
-    thread of its own.
+    streams. CPU streams are reused for the life of the calling thread, since each owns a thread.
+    With `own_stream` (for other threads than the main one) the GPU gets a new stream.
     """
 
     def __init__(self, mx: Any, device: str, workers: int, *, own_stream: bool = False) -> None:
@@ -46,11 +49,14 @@ class Placement:
             while len(kept) < workers:
                 kept.append(mx.new_stream(mx.cpu))
             self.streams = kept[:workers]
-            self.default = mx.default_stream(mx.cpu)
         else:
-            # A stream belongs to the thread that made it: other threads need one of their own.
-            self.default = mx.new_stream(mx.gpu) if own_stream else mx.default_stream(mx.gpu)
-            self.streams = [self.default]
+            self.streams = [mx.new_stream(mx.gpu) if own_stream else mx.default_stream(mx.gpu)]
+
+    @classmethod
+    def of(cls, case: Case) -> Place:
+        """The place of a case; on device `hybrid` that of the GPU."""
+        device = "cpu" if case.device == "cpu" else "gpu"
+        return cls(mlx.core(), device, int(case.params.get("cpu_workers", 1)))
 
     def row_ranges(self, rows: int) -> list[tuple[int, int]]:
         """(first, last + 1) of the rows of each stream; never an empty range."""
@@ -61,14 +67,14 @@ class Placement:
 
 @dataclass(frozen=True)
 class Split:
-    """A matrix as row blocks, one a stream, each with a buffer of its own."""
+    """A matrix as row blocks, one per stream, each with a buffer of its own."""
 
     blocks: tuple[Any, ...]
 
     def part(self, indices: range) -> list[Any]:
         """The rows of a range, block by block, as MLX arrays.
 
-        By strided slices: indexing by arrays compiles a kernel on CUDA, which takes seconds.
+        Strided slices, since indexing with arrays compiles a kernel on CUDA, which takes seconds.
         """
         parts = []
         first = 0
@@ -99,7 +105,7 @@ class Split:
 
 
 def to_numpy(mx: Any, array: Any) -> Any:
-    """A NumPy copy in the widest type of its kind; bfloat16 goes through float32, exactly."""
+    """A NumPy copy, floating point as float64 or complex128; bfloat16 through float32, exactly."""
     if array.dtype == mx.bfloat16:
         array = array.astype(mx.float32)
     values = np.array(on_host(mx, array))
@@ -110,23 +116,23 @@ def to_numpy(mx: Any, array: Any) -> Any:
 def on_host(mx: Any, array: Any) -> Any:
     """The array with a small buffer of its own, made on its device.
 
-    NumPy would read a strided slice in place: on CUDA that moves every page it touches to the
-    host, all of a matrix for 64 of its columns (1 GiB: 0.4 s, and the next run brings it back).
+    NumPy would read a strided slice in place. On CUDA that moves every page it touches to the
+    host, a whole matrix for 64 of its columns (1 GiB: 0.4 s, and the next run moves it back).
     """
     return mx.contiguous(array)
 
 
 def mlx_dtype(mx: Any, dtype: DType) -> Any:
-    """MLX's type object; activations of quantised types are float32."""
-    if dtype.kind == "quantized":
+    """MLX's dtype object; activations of quantised dtypes are float32."""
+    if dtype.quantized:
         return mx.float32
     return mx.bool_ if dtype.token == "bool" else getattr(mx, dtype.token)
 
 
 class Data:
-    """Makes matrices of one dtype and data mode on a placement; each call gives other values."""
+    """Makes matrices of one dtype and data mode; each call returns other values."""
 
-    def __init__(self, place: Placement, dtype: DType, mode: str, seed: int) -> None:
+    def __init__(self, place: Place, dtype: DType, mode: str, seed: int) -> None:
         self.place = place
         self.mx = place.mx
         self.dtype = dtype
@@ -134,7 +140,7 @@ class Data:
         self.generator = np.random.default_rng(seed)
 
     def split(self, rows: int, columns: int, scale: float = 1.0) -> Split:
-        """A matrix in row blocks, one a stream, evaluated."""
+        """A matrix in row blocks, one per stream, evaluated."""
         blocks = [
             self._block(last - first, columns, scale) for first, last in self.place.row_ranges(rows)
         ]
@@ -144,8 +150,8 @@ class Data:
     def variation(self, base: Split, index: int) -> Split:
         """Another matrix of the same distribution: the rows of `base`, rolled within each block.
 
-        Cheaper than drawing again (a copy instead of a random generator), and as different to a
-        library that looks for equal sub-graphs.
+        A copy is cheaper than new random numbers, and a library that looks for equal sub-graphs
+        cannot see the relation.
         """
         mx = self.mx
         blocks = []
@@ -167,13 +173,16 @@ class Data:
         return block
 
     def _block(self, rows: int, columns: int, scale: float) -> Any:
-        if self.dtype.kind == "exact":
+        if self.dtype.exact:
             return self._integers(rows, columns)
         if self.dtype.token == "complex64":
             real, imaginary = (self._reals(rows, columns, scale / 2**0.5) for _ in range(2))
             return real + 1j * imaginary
         target = mlx_dtype(self.mx, self.dtype)
         return self._reals(rows, columns, scale).astype(target)
+
+    def _key(self) -> Any:
+        return self.mx.random.key(int(self.generator.integers(2**31)))
 
     def _constant(self, rows: int, columns: int) -> Any | None:
         values = {"zeros": 0.0, "ones": 1.0, "nan": float("nan")}
@@ -194,36 +203,32 @@ class Data:
         mx = self.mx
         uniform = self.mode == "uniform"
         if self.place.device != "cpu":
-            key = mx.random.key(int(self.generator.integers(2**31)))
             if uniform:
-                return mx.random.uniform(-1, 1, (rows, columns), key=key)
-            return mx.random.normal((rows, columns), key=key)
-        # NumPy fills twice as fast as MLX's one CPU thread, and float64 gets all of its mantissa.
+                return mx.random.uniform(-1, 1, (rows, columns), key=self._key())
+            return mx.random.normal((rows, columns), key=self._key())
+        # NumPy is twice as fast as MLX's one CPU thread, and float64 gets its full mantissa.
         kind = np.float64 if self.dtype.token == "float64" else np.float32
         if uniform:
             values = self.generator.random((rows, columns), dtype=kind) * kind(2) - kind(1)
         else:
             values = self.generator.standard_normal((rows, columns), dtype=kind)
-        # Without a dtype MLX would make float32 of NumPy's float64.
+        # Without a dtype, MLX converts NumPy's float64 to float32.
         return mx.array(values, dtype=mx.float64 if kind is np.float64 else mx.float32)
 
     def _coin(self, rows: int, columns: int) -> Any:
         mx = self.mx
         if self.place.device != "cpu":
-            key = mx.random.key(int(self.generator.integers(2**31)))
-            return mx.random.bernoulli(0.5, (rows, columns), key=key)
+            return mx.random.bernoulli(0.5, (rows, columns), key=self._key())
         return mx.array(self.generator.random((rows, columns), dtype=np.float32) < 0.5)
 
     def _integers(self, rows: int, columns: int) -> Any:
         mx = self.mx
         target = mlx_dtype(mx, self.dtype)
         if self.mode == "nan":
-            raise Unsupported(
-                f"{self.dtype.token} has no NaN: type --data normal, or --dtype float32."
-            )
+            raise Refusal(f"{self.dtype.token} has no NaN", "use --data normal, or --dtype float32")
         if self.mode in ("zeros", "ones"):
             one = self.mode == "ones"
-            # mx.full gives int32 for a bool array and an integer.
+            # mx.full returns int32 for dtype bool and an integer value.
             value = one if self.dtype.token == "bool" else int(one)
             return mx.full((rows, columns), value, dtype=target)
         raw = self._bits(rows, columns)
@@ -241,19 +246,20 @@ class Data:
                     info.min, info.max, (rows, columns), dtype=info.dtype, endpoint=True
                 )
             )
-        key = mx.random.key(int(self.generator.integers(2**31)))
         if self.dtype.bits < 32:
             info = np.iinfo(self.dtype.token)
-            return mx.random.randint(info.min, info.max + 1, (rows, columns), dtype=target, key=key)
-        # The bits of normal numbers: MLX's randint goes through float32 and keeps 24 of them.
+            return mx.random.randint(
+                info.min, info.max + 1, (rows, columns), dtype=target, key=self._key()
+            )
+        # The bits of normal numbers: MLX's randint goes through float32 and has 24 random bits.
         words = columns * self.dtype.bits // 32
-        return mx.random.normal((rows, words), key=key).view(target)
+        return mx.random.normal((rows, words), key=self._key()).view(target)
 
 
 def sample_indices(count: int, seed: int, size: int = SAMPLE) -> range:
-    """Up to `size` indices below `count`, evenly spread from a random start.
+    """Up to `size` evenly spaced indices below `count`, from a random start.
 
-    An odd number apart, so that no tile of a power of two is met at one offset only.
+    The distance is odd, so that they have different offsets in tiles of a power of two.
     """
     step = max(1, count // size)
     step -= step % 2 == 0
@@ -263,7 +269,7 @@ def sample_indices(count: int, seed: int, size: int = SAMPLE) -> range:
 
 
 def share_of(mx: Any, matrix: Split) -> DataShare:
-    """DataShare of a matrix: shares from a sample of rows, finiteness of every element."""
+    """DataShare of a matrix: shares of a sample of rows, `all_finite` of every element."""
     first = matrix.blocks[0]
     sample = matrix.rows(mx, sample_indices(matrix.row_count, 0, _SAMPLE_ROWS))
     inexact = mx.issubdtype(first.dtype, mx.inexact)
@@ -278,5 +284,5 @@ def share_of(mx: Any, matrix: Split) -> DataShare:
 
 
 def _finite(mx: Any, array: Any) -> bool:
-    """Whether every element is: a sum tells in one pass, unless it overflows itself."""
+    """Whether every element is finite: their sum shows it in one pass, unless it overflows."""
     return bool(mx.isfinite(mx.sum(array))) or bool(mx.all(mx.isfinite(array)))

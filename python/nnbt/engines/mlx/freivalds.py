@@ -1,4 +1,4 @@
-"""Freivalds' check of a product: every element of it, for the price of reading it twice."""
+"""Freivalds' check of a product: covers every element, but only reads the matrices twice."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from nnbt.engines.mlx.data import to_numpy
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nnbt.engines.mlx.data import Placement, Split
+    from nnbt.engines.mlx.data import Place, Split
 
 VECTORS = 4
 _CHUNK_ELEMENTS = 2**24
-"""64 MiB of float32: what a pass needs beside the matrices."""
+"""64 MiB of float32: the memory of a pass in addition to the matrices."""
 
 
 def off_sums(
-    place: Placement, left: Split, columns: Callable[[range], Any], output: Split, rms: float
+    place: Place, left: Split, columns: Callable[[range], Any], output: Split, rms: float
 ) -> tuple[float, str]:
     """(error, "row 3") of the worst row or column of output = left @ right, all n x n.
 
     With random signs R and S, output @ R is compared with left @ (right @ R), row by row, and
     S @ output with (S @ left) @ right, column by column (R. Freivalds, 1977). The error is the
-    RMS over VECTORS sums, relative to what such a sum of n elements of this `rms` has.
-    `columns(range)` are columns of right as one lazy array.
+    RMS over VECTORS sums, relative to the RMS of a sum of n elements of this `rms`.
+    `columns(range)` returns columns of right as one lazy array.
     """
     n = output.row_count
     random = np.random.default_rng(5)
@@ -67,10 +67,10 @@ def _parts(matrix: Split, rows: int) -> Iterator[tuple[slice, Any]]:
         first += count
 
 
-def _times(place: Placement, part: Any, vectors: Any) -> Any:
+def _times(place: Place, part: Any, vectors: Any) -> Any:
     """part @ vectors as float64 or complex128, computed in at least float32.
 
-    On the CPU by NumPy, so that MLX is not asked about itself; on a GPU by MLX.
+    On the CPU by NumPy, so that MLX does not check itself; on a GPU by MLX.
     """
     mx = place.mx
     if part.dtype in (mx.float16, mx.bfloat16):
@@ -84,7 +84,7 @@ def _times(place: Placement, part: Any, vectors: Any) -> Any:
 
 
 def _worst(difference: Any) -> tuple[int, float]:
-    """(index, RMS) of the row with the largest RMS, or of one that is not a number."""
+    """(index, RMS) of the row with the largest RMS; NaN counts as the largest."""
     errors = np.sqrt(np.mean(np.square(np.abs(difference)), axis=1))
     index = int(np.argmax(np.where(np.isnan(errors), np.inf, errors)))
     return index, float(errors[index])

@@ -1,7 +1,7 @@
 """Builder of bandwidth on device `hybrid`: CPU and GPU share one window.
 
-One side can be 300 times faster than the other, so each gets as many repetitions as its solo rate
-says fill the window; rates count only inside the time in which both were busy.
+One side can be 300 times faster than the other, so each repeats its step until the window is full,
+and rates are those of the time in which both were busy.
 """
 
 from __future__ import annotations
@@ -15,22 +15,25 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
-from nnbt.engines.mlx.bandwidth import bandwidth as one_device
-from nnbt.engines.mlx.data import Placement
-from nnbt.spec.workload import Answer, Run, Workload
+from nnbt.engines.mlx.bandwidth import of_setup as one_device
+from nnbt.engines.mlx.data import Place
+from nnbt.engines.mlx.setup import Setup
+from nnbt.machine import mlx
+from nnbt.spec.details import Details, SharedWindow, SideRates
+from nnbt.spec.workload import After, Answer, Step, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nnbt.engines.mlx.bench import Bench
+    from nnbt.spec.cell import Request
     from nnbt.spec.workload import Measure
 
 T = TypeVar("T")
 
 WINDOW_S = 0.05
-"""Least length of the shared window."""
+"""Minimum length of the shared window."""
 EVALUATION_S = 0.001
-"""Units are batched until an evaluation takes about so long, so that launching does not count."""
+"""Length of an evaluation of several units, in which launch overhead is negligible."""
 MOST_UNITS = 64
 
 
@@ -39,7 +42,7 @@ class Side:
     """One device of the pair: `step` is one evaluation that moves `step_bytes`."""
 
     name: str
-    step: Run
+    step: Step
     step_bytes: int
     solo_s: float
     repetitions: int = 1
@@ -47,7 +50,7 @@ class Side:
 
     @property
     def solo_rate(self) -> float:
-        """Bytes a second alone."""
+        """Bytes per second alone."""
         return self.step_bytes / self.solo_s
 
     def repeat(self) -> None:
@@ -61,14 +64,14 @@ class Side:
 
 @dataclass(frozen=True)
 class Overlap:
-    """What happened while both sides were busy: `rates` in bytes a second by side."""
+    """The time in which both sides were busy: its share of the window, and bytes per second."""
 
     share: float
     rates: tuple[float, float]
 
 
 def overlap_of(first: Side, second: Side) -> Overlap:
-    """Rates of both sides within their common time; `share` is that time over the whole window."""
+    """Rates of both sides in the time in which both were busy, and its share of the window."""
     start = max(side.stamps_ns[0] for side in (first, second))
     end = min(side.stamps_ns[-1] for side in (first, second))
     whole = max(s.stamps_ns[-1] for s in (first, second)) - min(
@@ -86,15 +89,15 @@ def overlap_of(first: Side, second: Side) -> Overlap:
 
 
 def _steps_at(stamps_ns: Sequence[int], at_ns: int) -> float:
-    """Steps finished at a time, parts of a step counted in proportion."""
+    """Steps finished at a time, including the finished fraction of a step."""
     for index, (before, after) in enumerate(pairwise(stamps_ns)):
         if at_ns <= after:
             return index + max(0.0, (at_ns - before) / max(1, after - before))
     return float(len(stamps_ns) - 1)
 
 
-class Pair:
-    """Two sides as one Step: the second has a thread of its own, both start at a barrier."""
+class PairedStep:
+    """Two sides as one Step: the second runs in a thread of its own, both start at a barrier."""
 
     def __init__(self, first: Side, on_thread: Callable[[], Side]) -> None:
         self.first = first
@@ -104,13 +107,13 @@ class Pair:
         self.second = self.in_thread(on_thread)
 
     def in_thread(self, call: Callable[[], T]) -> T:
-        """The result of a call in the thread of the second side."""
+        """Calls a function in the thread of the second side."""
         return self._pool.submit(call).result()
 
     def balance(self) -> None:
-        """Gives each side the repetitions that fill the same window.
+        """Sets the repetitions with which each side fills the same window.
 
-        First by solo times, then by those seen together: a side may slow down three times.
+        First from solo times, then from times together: a side may become three times slower.
         """
         sides = (self.first, self.second)
         seconds = [side.solo_s for side in sides]
@@ -133,7 +136,7 @@ class Pair:
         second = self._pool.submit(self._start_second)
         try:
             self._barrier.wait()
-        except BaseException:  # Ctrl-C: the other side must not wait for ever
+        except BaseException:  # Ctrl-C: the other side would wait forever
             self._barrier.abort()
             raise
         self.first.repeat()
@@ -146,9 +149,9 @@ class Pair:
 
 
 def _side(name: str, workload: Workload, measure: Measure) -> Side:
-    """A side with its solo time, from evaluations long enough to hide their launch."""
+    """A side with its solo time, from evaluations with negligible launch overhead."""
 
-    def median_s(step: Run) -> float:
+    def median_s(step: Step) -> float:
         return statistics.median(measure(step, warmup=2, runs=9).samples_ns) * 1e-9
 
     unit_s = median_s(workload.step(1))
@@ -157,10 +160,10 @@ def _side(name: str, workload: Workload, measure: Measure) -> Side:
     return Side(name, step, units * workload.unit_work, median_s(step))
 
 
-def pair_of(first: Bench, second: Callable[[], Bench], measure: Measure) -> Workload:
-    """The Workload of two benches; `second` is called in the thread that will run it.
+def pair_of(first: Setup, second: Callable[[], Setup], measure: Measure) -> Workload:
+    """The Workload of two setups; `second` is called in the thread that will run it.
 
-    Streams of MLX belong to the thread that made them, hence the detour.
+    MLX streams work only in the thread that made them.
     """
     first_work = one_device(first)
     made: list[Workload] = []
@@ -171,7 +174,7 @@ def pair_of(first: Bench, second: Callable[[], Bench], measure: Measure) -> Work
         return _side("gpu", work, measure)
 
     first_side = _side("cpu", first_work, measure)
-    pair = Pair(first_side, on_thread)
+    pair = PairedStep(first_side, on_thread)
     pair.balance()
     sides = (pair.first, pair.second)
     work = sum(side.repetitions * side.step_bytes for side in sides)
@@ -186,7 +189,7 @@ def pair_of(first: Bench, second: Callable[[], Bench], measure: Measure) -> Work
             outputs=answers[1].outputs,
         )
 
-    def after() -> tuple[tuple[str, ...], dict[str, object]]:
+    def after() -> After:
         pair.close()
         return _report(sides, pair.overlaps)
 
@@ -204,41 +207,34 @@ def pair_of(first: Bench, second: Callable[[], Bench], measure: Measure) -> Work
         largest_k=1,
         check=check,
         unit_name="window",
+        floor=first_work.floor,
         sizes=sizes,
-        no_slope="a shared window has no unit of work",
+        no_slope="a shared window has no units of work",
         notes=(*first_work.notes, *(f"gpu {note}" for note in made[0].notes)),
         after=after,
     )
 
 
-def _report(
-    sides: tuple[Side, Side], overlaps: Sequence[Overlap]
-) -> tuple[tuple[str, ...], dict[str, object]]:
+def _report(sides: tuple[Side, Side], overlaps: Sequence[Overlap]) -> After:
     share = statistics.median(item.share for item in overlaps)
-    details: dict[str, object] = {"overlap": share}
-    parts = []
+    rates, parts = [], []
     for index, side in enumerate(sides):
         rate = statistics.median(item.rates[index] for item in overlaps)
-        details[side.name] = {
-            "solo_rate": side.solo_rate,
-            "overlap_rate": rate,
-            "slowdown": side.solo_rate / rate if rate else None,
-            "repetitions": side.repetitions,
-        }
+        slowdown = side.solo_rate / rate if rate else None
+        rates.append(SideRates(side.solo_rate, rate, slowdown, side.repetitions))
         parts.append(
             f"{side.name} {rate * 1e-9:,.4g} GB/s together, {side.solo_rate * 1e-9:,.4g} alone"
         )
     note = f"{'; '.join(parts)}; both busy {share:.0%} of the window"
-    return (note,), {"hybrid": details}
+    return After((note,), Details(shared_window=SharedWindow(share, *rates)))
 
 
-def bandwidth(bench: Bench) -> Workload:
-    """CPU copy and GPU operation at the same time, each over buffers of its own."""
-    workers = int(bench.case.params["cpu_workers"])
-    copy = replace(bench.case, device="cpu", params={**bench.case.params, "op": "copy"})
-    cpu = replace(bench, case=copy, place=Placement(bench.mx, "cpu", workers))
+def bandwidth(request: Request) -> Workload:
+    """CPU copy and GPU operation at the same time, each on buffers of its own."""
+    case = request.case
+    copy = replace(case, device="cpu", params={**case.params, "op": "copy"})
 
-    def gpu() -> Bench:
-        return replace(bench, place=Placement(bench.mx, "gpu", 1, own_stream=True))
+    def gpu() -> Setup:
+        return Setup(request, Place(mlx.core(), "gpu", 1, own_stream=True))
 
-    return pair_of(cpu, gpu, bench.measure)
+    return pair_of(Setup(replace(request, case=copy)), gpu, request.measure)

@@ -1,7 +1,7 @@
 """Builder of metric `conv`, engine `mpsgraph`: chains that the native part compiles and runs.
 
-Everything that computes is in `nnbt._native`; `missing` says where it can't run. Chains that can
-abort MPSGraph's process are compiled and run by the helper process, see `nnbt.engines.mpsgraph.remote`.
+The computing is in `nnbt._native`; `missing` says why it cannot run here. Chains that can abort
+MPSGraph's process are compiled and run by the helper process, see `helper_step`.
 """
 
 from __future__ import annotations
@@ -16,50 +16,54 @@ from typing import TYPE_CHECKING, Any
 from nnbt import _native
 from nnbt.engines.mpsgraph import counters
 from nnbt.engines.mpsgraph.helper import HelperError
-from nnbt.engines.mpsgraph.remote import RemoteStep
+from nnbt.engines.mpsgraph.helper_step import HelperStep
+from nnbt.engines.mpsgraph.power import power_of
 from nnbt.spec.conv import GPU_DTYPES, VARIANTS, Chain
-from nnbt.spec.workload import Answer, DataShare, Workload
+from nnbt.spec.details import Details, Placement
+from nnbt.spec.options import spelled
+from nnbt.spec.workload import After, Answer, DataShare, Workload
 
 if TYPE_CHECKING:
     from nnbt._native import ConvSpec, ConvStep
-    from nnbt.engines.mlx.bench import Bench
-    from nnbt.pipeline.plan import Options
     from nnbt.spec.case import Case
+    from nnbt.spec.cell import Request
+    from nnbt.spec.options import Options
 
 _VARIANT_OF = {token: name for name, token in VARIANTS.items()}
 _SPEC_FILE = "nnbt_conv.json"
 """In a saved package: the numbers of its chain."""
-_TYPED = (
-    "variant",
-    "device",
-    "batch",
-    "size",
-    "channels",
-    "layers",
-    "kernel",
-    "fill",
-    "shared_weights",
-)
+_OPTIONS = {
+    "variant": "dtype",
+    "device": "device",
+    "batch": "batch",
+    "size": "sizes",
+    "channels": "channels",
+    "layers": "layers",
+    "kernel": "kernel",
+    "fill": "data",
+    "shared_weights": "weights",
+}
+"""The option that sets each number of a saved chain."""
 _MOST_LAYERS = 64
 _PLACEMENT_RUNS = 5
 _CHECKED = ("ok", "compared", "relative_error", "zero_fraction", "non_finite", "detail")
 _TINY_N = 8
 _TINY = {"channels": 8, "layers": 1, "batch": 1, "enqueue": 1}
-"""A chain that takes as long as it takes to dispatch one."""
+"""A chain whose time is that of its dispatch."""
 
 
 def missing() -> str | None:
-    """None where convolutions run through MPSGraph, else the sentence that says why not."""
+    """Why convolutions cannot run through MPSGraph here, or None."""
     return _native.conv_available()
 
 
 def refusal(case: Case, options: Options) -> str | None:
-    """Why this case can't be run, before anything is compiled, else None."""
+    """Why this case cannot be run, or None; compiles nothing."""
     reason = missing()
     if reason is not None:
         return reason
     if options.load_package is not None and not Path(options.load_package).is_dir():
-        return f"There is no package {options.load_package}: name a folder of --save-package."
+        return f"There is no package {options.load_package}: use one that --save-package wrote."
     other = None if options.load_package is None else _other_chain(case, options.load_package)
     if other is not None:
         return other
@@ -73,42 +77,41 @@ def refusal(case: Case, options: Options) -> str | None:
 
 
 def _not_savable(target: Path) -> str | None:
-    """Why no package can be saved there, else None; its folder is made."""
+    """Why no package can be saved there, or None; creates its folder."""
     if target.exists():
-        return f"{target} is there already: remove it, or name another folder."
+        return f"{target} exists already: remove it, or use another folder."
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        return f"{target.parent} can't be made: {error.strerror}; name another folder."
+        return f"{target.parent} cannot be created ({error.strerror}): use another folder."
     if not os.access(target.parent, os.W_OK):
-        return f"{target.parent} can't be written to: name another folder."
+        return f"{target.parent} is not writable: use another folder."
     return None
 
 
 def _other_chain(case: Case, package: str) -> str | None:
-    """What to type for the chain that a package was saved with, if that is another one."""
+    """Why a package does not hold the chain of this case, or None."""
     try:
         saved = json.loads((Path(package) / _SPEC_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         saved = None
     wanted = json.loads(_spec(case).to_json())
-    kinds = {name: type(wanted[name]) for name in _TYPED}
-    if not isinstance(saved, dict) or {name: type(saved.get(name)) for name in _TYPED} != kinds:
-        return f"{package} has no readable {_SPEC_FILE}: name a package that --save-package saved."
-    options = [
-        {True: "--shared-weights", False: "--own-weights"}[bool(saved[name])]
-        if name == "shared_weights"
-        else f"--{name} {saved[name]}"
-        for name in _TYPED
-        if saved[name] != wanted[name]
-    ]
-    if options:
-        return f"{package} holds another chain: type {' '.join(options)}."
-    return None
+    kinds = {name: type(wanted[name]) for name in _OPTIONS}
+    if not isinstance(saved, dict) or {name: type(saved.get(name)) for name in _OPTIONS} != kinds:
+        return f"{package} has no readable {_SPEC_FILE}: use a package that --save-package wrote."
+    options = [_option(name, saved[name]) for name in _OPTIONS if saved[name] != wanted[name]]
+    return f"{package} holds another chain: use {' '.join(options)}." if options else None
 
 
-def _package_path(case: Case, options: Options | None) -> Path | None:
-    if options is None or options.save_package is None:
+def _option(name: str, value: Any) -> str:
+    """The option that gives a chain this number."""
+    if name == "shared_weights":
+        value = "shared" if value else "own"
+    return spelled(_OPTIONS[name], VARIANTS.get(value, value))
+
+
+def _package_path(case: Case, options: Options) -> Path | None:
+    if options.save_package is None:
         return None
     name = f"conv_{_VARIANT_OF[case.dtype]}_{case.device}_k{case.params['kernel']}"
     return Path(options.save_package) / f"{name}.mpsgraphpackage"
@@ -135,39 +138,39 @@ def _changed(case: Case, **numbers: int) -> Case:
 
 
 def risky(case: Case) -> bool:
-    """Whether MPSGraph could abort its process: all but float16 on the GPU runs in the helper."""
+    """Whether MPSGraph can abort its process: all but float16 on the GPU runs in the helper."""
     return case.device != "gpu" or case.dtype != "float16"
 
 
-def _remote(case: Case, **keys: object) -> RemoteStep:
+def _in_helper(case: Case, **keys: object) -> HelperStep:
     spec = json.loads(_spec(case).to_json())
     chain = Chain.of(case)
     ops = float(chain.layer_ops * chain.layers * chain.enqueue)
-    return RemoteStep(spec, ops, {name: value for name, value in keys.items() if value is not None})
+    return HelperStep(spec, ops, {name: value for name, value in keys.items() if value is not None})
 
 
-def _step(case: Case) -> ConvStep | RemoteStep:
-    """The Step of a chain that is compiled for this case, here or in the helper process."""
-    return _remote(case) if risky(case) else _native.make_conv(_spec(case))
+def _step(case: Case) -> ConvStep | HelperStep:
+    """The Step of the chain of a case, compiled in this process or in the helper."""
+    return _in_helper(case) if risky(case) else _native.make_conv(_spec(case))
 
 
 @dataclass
 class _Compiled:
     """The compiled chain of a case, and others that differ in their number of layers."""
 
-    bench: Bench
+    request: Request
     whole: Any
     found: Any = None
 
     def step(self, units: int) -> Any:
-        """The Step of so many layers."""
-        chain = Chain.of(self.bench.case)
+        """The Step of this many layers."""
+        chain = Chain.of(self.request.case)
         if units == chain.layers * chain.enqueue:
             return self.whole
-        return _step(_changed(self.bench.case, layers=units))
+        return _step(_changed(self.request.case, layers=units))
 
     def check(self) -> Answer:
-        """The native check of the latest run: the whole chain against float64 where affordable."""
+        """The native check of the latest run: the whole chain against float64 if affordable."""
         found = self.found = self._checked()
         return Answer(
             compared=found.detail,
@@ -182,58 +185,57 @@ class _Compiled:
         )
 
     def _checked(self) -> Any:
-        """The ConvCheck of the latest run, here or as the helper's document gives it."""
-        if not isinstance(self.whole, RemoteStep):
+        """The ConvCheck of the latest run, or the same from the helper's document."""
+        if not isinstance(self.whole, HelperStep):
             return self.whole.check()
         found = self.whole.document.get("check")
         if not isinstance(found, dict) or not set(_CHECKED) <= set(found):
             raise HelperError("The helper's document has no check of the result.")
         return SimpleNamespace(**found)
 
-    def after(self) -> tuple[tuple[str, ...], dict[str, object]]:
-        """How long compiling took; of the ANE also where the chain ran, counters and energy."""
-        notes: list[str] = []
-        if isinstance(self.whole, RemoteStep):
-            details = self._remote_details(notes)
+    def after(self) -> After:
+        """Compile time; of the Neural Engine also placement, counters and energy."""
+        case, notes = self.request.case, list[str]()
+        if isinstance(self.whole, HelperStep):
+            details = self._helper_details(notes)
         else:
-            details = {
-                "compile_s": self.whole.compile_ns * 1e-9,
-                "device_name": self.whole.device_name,
-            }
+            details = Details(
+                compile_s=self.whole.compile_ns * 1e-9, device_name=self.whole.device_name
+            )
         if self.found is not None and self.found.compared:
-            details["relative_error"] = self.found.relative_error
-        if self.bench.case.device == "ane":
+            details = replace(details, relative_error=self.found.relative_error)
+        if case.device == "ane":
             verdict, evidence = self._placement()
-            details["placement"] = {"verdict": verdict, "evidence": evidence}
+            details = replace(details, placement=Placement(verdict, tuple(evidence)))
             notes.append(f"placement {verdict}: {'; '.join(evidence)}")
-            if self.bench.options is None or self.bench.options.counters:
+            if self.request.options.counters:
                 package = self.whole.more.get("package")
-                pmu = counters.read(self.bench.case, _spec(self.bench.case), package)
-                details["pmu"] = pmu
-                notes += counters.notes_of(pmu)
-        return tuple(notes), details
+                found = counters.read(case, _spec(case), package)
+                details = replace(details, counters=found)
+                notes += counters.notes_of(found)
+        return After(tuple(notes), details)
 
-    def _remote_details(self, notes: list[str]) -> dict[str, object]:
-        """What the helper's document says beside the times; adds to the notes."""
+    def _helper_details(self, notes: list[str]) -> Details:
+        """What the helper's document says besides the times; adds to the notes."""
         document, more = self.whole.document, self.whole.more
         compile_s = document.get("compile_ns", 0) * 1e-9
-        details = {"compile_s": compile_s, "device_name": document.get("device_name", "")}
+        details = Details(compile_s=compile_s, device_name=str(document.get("device_name", "")))
         notes.append(f"{'loaded' if 'package' in more else 'compiled'} in {compile_s:.2f} s")
         if "save_package" in more:
             notes.append(_saved(str(more["save_package"]), str(document.get("package_note", ""))))
         power = document.get("power")
         if isinstance(power, dict):
             mean_s = document.get("window_ns", 0) * 1e-9 / len(document["samples_ns"])
-            details["power"] = counters.energy_of(power, mean_s)
+            details = replace(details, power=power_of(power, mean_s))
         return details
 
     def _placement(self) -> tuple[str, list[str]]:
-        case, options = self.bench.case, self.bench.options
+        case, options = self.request.case, self.request.options
         document = self.whole.document
         verdict = str(document.get("placement", "unproven"))
         evidence = [str(line) for line in document.get("evidence", ())]
         # int8 has no counterpart: on the GPU, MPSGraph would abort the process.
-        if case.dtype not in GPU_DTYPES or "gpu" in (options.without if options else ()):
+        if case.dtype not in GPU_DTYPES or "gpu" in options.without:
             return verdict, evidence
         try:
             on_gpu_ns = self._median_ns(_step(replace(case, device="gpu")))
@@ -243,7 +245,7 @@ class _Compiled:
         return _native.weigh_latency(verdict, evidence, own_ns, on_gpu_ns)
 
     def _median_ns(self, step: Any) -> float:
-        samples = self.bench.measure(step, warmup=1, runs=_PLACEMENT_RUNS)
+        samples = self.request.measure(step, warmup=1, runs=_PLACEMENT_RUNS)
         return _native.median(samples.samples_ns)
 
 
@@ -251,17 +253,17 @@ def _saved(path: str, problem: str) -> str:
     return f"saved {path}" + (f"; {problem}" if problem else "")
 
 
-def conv(bench: Bench) -> Workload:
-    """A chain compiled by MPSGraph; a unit of work is one layer, a slope compiles other chains."""
-    case, options = bench.case, bench.options
+def conv(request: Request) -> Workload:
+    """A chain compiled by MPSGraph. A unit of work is one layer; a slope compiles more chains."""
+    case, options = request.case, request.options
     chain = Chain.of(case)
-    package = options.load_package if options is not None else None
+    package = options.load_package
     target = _package_path(case, options)
     notes: list[str] = []
     whole: Any
     if risky(case):
-        whole = _remote(case, package=package, save_package=target and str(target))
-        if case.device == "ane" and (options is None or options.counters):
+        whole = _in_helper(case, package=package, save_package=target and str(target))
+        if case.device == "ane" and options.counters:
             whole.optional = {"power": 1}
     else:
         whole = _native.make_conv(_spec(case), package)
@@ -270,10 +272,10 @@ def conv(bench: Bench) -> Workload:
             notes.append(_saved(str(target), whole.save_package(str(target))))
     no_slope = ""
     if package is not None:
-        no_slope = "a saved package has its number of layers"
+        no_slope = "a saved package has a fixed number of layers"
     elif chain.enqueue > 1:
         no_slope = "submissions in flight overlap"
-    compiled = _Compiled(bench, whole)
+    compiled = _Compiled(request, whole)
     return Workload(
         step=compiled.step,
         units=chain.layers * chain.enqueue,
@@ -281,7 +283,7 @@ def conv(bench: Bench) -> Workload:
         largest_k=_MOST_LAYERS,
         check=compiled.check,
         unit_name="layer",
-        sizes=bench.sizes,
+        sizes=request.sizes,
         no_slope=no_slope,
         notes=tuple(notes),
         after=compiled.after,

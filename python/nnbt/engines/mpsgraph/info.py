@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nnbt.engines.mpsgraph import helper
-from nnbt.engines.mpsgraph.ane_tables import STATUSES
+from nnbt.engines.mpsgraph.ane_tables import status_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -13,23 +13,19 @@ if TYPE_CHECKING:
     from nnbt.engines.mpsgraph.helper import Helper
 
 _TIMEOUT_S = 60.0
-NOT_RUN = "nothing of this has run on Apple hardware yet: docs/first-mac-run.md says what to try"
+NOT_RUN = "none of this has run on Apple hardware yet: see docs/first-mac-run.md"
 POWER = {
-    "ok": "can be read",
-    "absent": "this system publishes no energy counters that are known",
+    "ok": "energy counters can be read",
+    "absent": "this system has no known energy counters",
     "denied": "energy counters are listed, but this process may not read them",
-    "frozen_zero": "energy counters are listed and stand still for this process",
+    "frozen_zero": "energy counters are listed, but do not change for this process",
 }
-KPERF = {
-    "ok": "can be read",
-    "needs_root": "need root; cycles and instructions of the helper itself do not",
-    "absent": "this system has no kperf library",
-}
+"""Every state of IOReport, in words."""
 Rows = list[tuple[str, str]]
 
 
 def sections() -> list[tuple[str, Rows]]:
-    """(heading, rows) of what the helper says. Raises Unsupported or HelperError without one."""
+    """(heading, rows) from the helper. Raises Unsupported or HelperError if it cannot be run."""
     shipped = helper.Helper(helper.helper_path())
     document = helper.answer({"op": "info"}, executable=shipped.path, timeout_s=_TIMEOUT_S)
     ane = document.get("ane")
@@ -41,20 +37,20 @@ def sections() -> list[tuple[str, Rows]]:
     return found
 
 
-def _said(value: object, words: tuple[str, str] = ("yes", "no")) -> str:
+def _text(value: object, words: tuple[str, str] = ("yes", "no")) -> str:
     if isinstance(value, bool):
         return words[0] if value else words[1]
     return "unknown" if value in (None, "") else str(value)
 
 
 def _engine(ane: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "present", _said(ane.get("present"))
+    yield "present", _text(ane.get("present"))
     for name in ("driver", "architecture", "cores", "firmware"):
-        yield name, _said(ane.get(name))
-    yield "virtual machine", _said(ane.get("virtual_machine"))
+        yield name, _text(ane.get(name))
+    yield "virtual machine", _text(ane.get("virtual_machine"))
     missing = ane.get("missing")
     names = ", ".join(map(str, missing)) if isinstance(missing, list) else ""
-    complete = _said(ane.get("framework_complete"), ("complete", f"lacks {names or 'something'}"))
+    complete = _text(ane.get("framework_complete"), ("complete", f"lacks {names or 'something'}"))
     yield "framework", complete
     yield "proof", NOT_RUN
 
@@ -66,23 +62,23 @@ def _counters(shipped: Helper, ane: Mapping[str, Any]) -> Iterator[tuple[str, st
     if signed is not None:
         yield "signed copy", str(signed.path)
     elif stale:
-        yield "signed copy", "of another version, not used: type nnbt sign-helper again"
+        yield "signed copy", "of another version, so not used: run nnbt sign-helper again"
     else:
-        yield "signed copy", "none: nnbt sign-helper makes one, and says what else it takes"
+        yield "signed copy", "none: nnbt sign-helper makes one, and prints what else counters need"
     asked = signed or shipped
     document = helper.run_helper({"op": "selftest"}, executable=asked.path, timeout_s=_TIMEOUT_S)
-    status, entitled, detail = verdict(document)
-    yield "entitlement", _said(entitled, ("yes", "no: the process does not carry it"))
-    yield "boot-args", _said(ane.get("boot_args") or "none")
-    yield "SIP", _said(ane.get("sip"))
+    status, entitled, detail = selftest_result(document)
+    yield "entitlement", _text(entitled)
+    yield "boot-args", _text(ane.get("boot_args") or "none")
+    yield "SIP", _text(ane.get("sip"))
     more = f" ({detail})" if detail else ""
-    yield "access", f"{status}: {STATUSES.get(status, 'unknown to this version')}{more}"
+    yield "access", f"{status}: {status_sentence(status)}{more}"
 
 
-def verdict(document: Mapping[str, Any]) -> tuple[str, bool | None, str]:
-    """(status of the counters, whether the process carries the entitlement, detail) of a selftest.
+def selftest_result(document: Mapping[str, Any]) -> tuple[str, bool | None, str]:
+    """(status of the counters, whether the process has the entitlement, detail) of a selftest.
 
-    The status is a key of STATUSES, also where the process ended without a document.
+    The status is a key of ane.STATUSES, also if the process ended without a document.
     """
     test = document.get("selftest")
     if document.get("status") != "ok" or not isinstance(test, dict):
@@ -99,8 +95,6 @@ def verdict(document: Mapping[str, Any]) -> tuple[str, bool | None, str]:
 def _power(power: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     state, detail = str(power.get("ioreport")), power.get("detail")
     more = f" ({detail})" if detail else ""
-    yield "energy by rail", f"{state}: {POWER.get(state, 'unknown to this version')}{more}"
-    kperf = str(power.get("kperf"))
-    yield "CPU counters", f"{kperf}: {KPERF.get(kperf, 'unknown to this version')}"
-    yield "thermal state", _said(power.get("thermal_state"))
-    yield "low-power mode", _said(power.get("low_power_mode"), ("on", "off"))
+    yield "energy by rail", f"{state}: {POWER.get(state, 'unknown state')}{more}"
+    yield "thermal state", _text(power.get("thermal_state"))
+    yield "low-power mode", _text(power.get("low_power_mode"), ("on", "off"))

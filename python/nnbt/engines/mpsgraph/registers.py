@@ -2,52 +2,51 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from nnbt.results.result import Result
+    from nnbt.spec.case import Case
+    from nnbt.spec.details import Counters, RegisterChange
 
-_HEADER = ("", "framework's name", "a run", "our reading (unit; confidence)")
+_HEADER = ("", "framework's name", "change", "our reading (unit; confidence)")
 
 
 def registers_text(rows: Sequence[Result]) -> str:
-    """A table for each row that was asked for counters; its reason where there are no registers."""
-    asked = [row for row in rows if row.details.get("pmu") is not None]
-    if not asked:
-        return "\nno row has counters of the Neural Engine\n"
-    return "".join(_table(row, row.details["pmu"]) for row in asked)
+    """A table for each row that asked for counters; the reason if there are no registers."""
+    tables = [_table(row.case, row.details.counters) for row in rows if row.details.counters]
+    return "".join(tables) or "\nNo row has counters of the Neural Engine.\n"
 
 
-def _table(row: Result, pmu: Mapping[str, Any]) -> str:
-    case = row.case
+def _table(case: Case, counters: Counters) -> str:
     shape = f"{case.dtype} n={case.n} C={case.params['channels']} K={case.params['kernel']}"
-    title = f"registers of {case.device} {shape}: change over one evaluation"
-    found = pmu.get("registers")
-    if not found:
-        return f"\n{title}\n  none: {pmu['sentence']}\n"
-    decoded = pmu["decoded"]
-    lines = [_HEADER, *map(_line, found)]
+    title = f"\nregisters of {case.device} {shape}: change over one evaluation\n"
+    decoded = counters.decoded
+    if decoded is None or not decoded.registers:
+        return f"{title}  none: {counters.sentence}\n"
+    lines = [_HEADER, *map(_line, decoded.registers)]
     widths = [max(len(line[i]) for line in lines) for i in range(3)]
     text = "".join(
         f"  {index:>{widths[0]}}  {label:<{widths[1]}}  {change:>{widths[2]}}  {reading}\n"
         for index, label, change, reading in lines
     )
-    windows = f"{decoded['windows_used']} windows used"
-    left_out = decoded["windows_reset"] + decoded["windows_shared"]
-    if left_out:
-        windows += f", {left_out} left out"
-    evidence = "".join(f"    {line}\n" for line in decoded["layout_evidence"])
-    layout = decoded["layout"] or "unknown"
-    return f"\n{title}\n  {windows}; order of registers: {layout}\n{evidence}{text}"
-
-
-def _line(register: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    change = register["per_evaluation"]
+    left_out = decoded.windows_reset + decoded.windows_shared
+    more = f", {left_out} left out" if left_out else ""
+    evidence = "".join(f"    {line}\n" for line in decoded.layout_evidence)
+    layout = decoded.layout or "unknown"
     return (
-        f"[{register['index']}]",
-        str(register["label"]) or "-",
-        "-" if change is None else f"{change:,}",
-        f"{register['reading']} ({register['unit']}; {register['confidence']})",
+        f"{title}  {decoded.windows_used} windows used{more}; register layout: {layout}\n"
+        f"{evidence}{text}"
+    )
+
+
+def _line(register: RegisterChange) -> tuple[str, str, str, str]:
+    reading = register.reading
+    return (
+        f"[{register.index}]",
+        register.label or "-",
+        "-" if register.delta is None else f"{register.delta:,}",
+        f"{reading.meaning} ({reading.unit}; {reading.confidence})",
     )

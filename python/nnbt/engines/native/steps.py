@@ -1,4 +1,4 @@
-"""Builders of engine `native`: what the processor can do when nothing else is in the way."""
+"""Builders of engine `native`: CPU ceilings, by own loops and chains of instructions."""
 
 from __future__ import annotations
 
@@ -8,37 +8,38 @@ from typing import TYPE_CHECKING, Any
 
 from nnbt import _native
 from nnbt.machine.chains import CLOCK_CHAIN
-from nnbt.results.sweep import THREADS, thread_counts, threads_text
+from nnbt.spec.details import ClockPeak, Details
 from nnbt.spec.dtypes import dtype
-from nnbt.spec.workload import Run, Workload, self_checked
+from nnbt.spec.threads import THREADS, thread_counts, threads_text
+from nnbt.spec.workload import After, Step, Workload, self_checked
 
 if TYPE_CHECKING:
-    from nnbt.engines.mlx.bench import Bench
-    from nnbt.pipeline.plan import Options
     from nnbt.spec.case import Case
+    from nnbt.spec.cell import Request
+    from nnbt.spec.options import Options
 
+CHAIN_DTYPES = tuple(
+    dict.fromkeys(row.dtype for row in _native.peak_chains() if row.name != CLOCK_CHAIN)
+)
 STORES = ("ordinary", "nontemporal")
 NO_STORES = "none"
 CACHES = 4
-"""STREAM's rule: each array at least so many times the last cache."""
+"""STREAM's rule: each array has at least this many times the bytes of the last cache."""
 SLOPE_PASSES = 8
 _LEAST_ARRAY_BYTES = 2**26
 _LINE = 64
 
 
 def default_sizes(case: Case) -> tuple[int, ...]:
-    """The n whose array is CACHES times the last cache (64 MiB where that isn't known)."""
+    """The n whose array is CACHES times the last cache (64 MiB where that is unknown)."""
     caches: dict[int, int] = _native.cache_bytes()
     array = max(CACHES * max(caches.values(), default=0), _LEAST_ARRAY_BYTES)
     n = math.isqrt(array // dtype(case.dtype).itemsize - 1) + 1
     return (-(-n // _LINE) * _LINE,)
 
 
-def ladder_sizes(case: Case) -> tuple[int, ...]:
-    """The n of arrays from half of the first cache to CACHES times the last, each twice as large.
-
-    Rounded to whole cache lines for each thread.
-    """
+def cache_sizes(case: Case) -> tuple[int, ...]:
+    """The n of arrays from half of the first cache to CACHES times the last, in steps of 2."""
     caches: dict[int, int] = _native.cache_bytes()
     (largest,) = default_sizes(case)
     itemsize = dtype(case.dtype).itemsize
@@ -61,7 +62,7 @@ def fits_in(working_set_bytes: int, threads: int) -> str:
 
 
 def bandwidth_cases(case: Case, options: Options) -> list[Case]:
-    """One case for each STREAM kernel and kind of stores; --op keeps its kernel only."""
+    """One case per STREAM kernel (of --op) and kind of stores."""
     rows = [row for row in _native.stream_kernels() if options.op in (None, row.name)]
     return [
         replace(case, params={**case.params, "op": row.name, "stores": stores})
@@ -71,7 +72,7 @@ def bandwidth_cases(case: Case, options: Options) -> list[Case]:
 
 
 def flops_cases(case: Case, options: Options) -> list[Case]:
-    """One case for each peak chain of the dtype, here or not: a missing one says why."""
+    """One case per peak chain of the dtype, including those that this CPU lacks."""
     del options
     return [
         replace(case, params={**case.params, "chain": row.name})
@@ -81,7 +82,7 @@ def flops_cases(case: Case, options: Options) -> list[Case]:
 
 
 def thread_cases(case: Case) -> list[Case]:
-    """The case on 1, 2, 4, ... up to its own number of threads; one that can't run stays alone."""
+    """The case on 1, 2, 4, ... up to its own number of threads; unchanged if it cannot run here."""
     most, name = int(case.params[THREADS]), case.params.get("chain")
     if any(row.name == name and row.reason for row in _native.peak_chains()):
         return [case]
@@ -89,10 +90,10 @@ def thread_cases(case: Case) -> list[Case]:
     return [replace(case, params={**case.params, THREADS: count}) for count in counts]
 
 
-def _repeated(step: Any, k: int) -> Run:
-    """`k` runs of a native Step; the Step itself for one: it is timed without Python."""
+def _repeated(step: Any, k: int) -> Step:
+    """`k` runs of a native Step; for one run the Step itself, which is timed without Python."""
     if k == 1:
-        once: Run = step
+        once: Step = step
         return once
 
     def run() -> None:
@@ -102,25 +103,33 @@ def _repeated(step: Any, k: int) -> Run:
     return run
 
 
-def _empty_team(workers: int) -> Any:
-    """A Step that wakes the threads and does next to nothing."""
-    return _native.make_peak(CLOCK_CHAIN, workers, 1)
+def _workload(step: Any, workers: int, compared: str, **more: Any) -> Workload:
+    """The Workload of a native Step; `compared` says how the Step checks itself."""
+    return Workload(
+        step=lambda k: _repeated(step, k),
+        units=1,
+        largest_k=SLOPE_PASSES,
+        check=lambda: self_checked(compared, step.verify()),
+        unit_name="run",
+        floor=_native.make_peak(CLOCK_CHAIN, workers, 1),  # wakes the threads, does almost nothing
+        **more,
+    )
 
 
-def bandwidth(bench: Bench) -> Workload:
-    """Passes of a STREAM kernel over arrays of n x n elements of the case's dtype, in bytes.
+def bandwidth(request: Request) -> Workload:
+    """Passes of a STREAM kernel over arrays with the bytes of n x n elements of the case's dtype.
 
-    The elements are float64, as in STREAM; what counts is their bytes.
+    The elements are float64, as in STREAM.
     """
-    params = bench.case.params
+    params = request.case.params
     workers, stores = int(params[THREADS]), str(params["stores"])
     step = _native.make_stream(
-        str(params["op"]), bench.sizes["matrix_bytes"], workers, stores == "nontemporal"
+        str(params["op"]), request.sizes["matrix_bytes"], workers, stores == "nontemporal"
     )
     kernel = step.kernel
     elements = step.work_bytes // kernel.counted_bytes
     sizes = {
-        **bench.sizes,
+        **request.sizes,
         "matrix_bytes": step.array_bytes,
         "io_bytes": step.work_bytes,
         "work_bytes": step.work_bytes,
@@ -134,57 +143,51 @@ def bandwidth(bench: Bench) -> Workload:
         sizes["bcopy_bytes"] = elements * kernel.bcopy_bytes
     step.run()
     huge = min(1.0, step.huge_page_bytes / step.working_set_bytes)
-    return Workload(
-        step=lambda k: _repeated(step, k),
-        units=1,
+    return _workload(
+        step,
+        workers,
+        "every element with the closed form",
         unit_work=step.work_bytes,
-        largest_k=SLOPE_PASSES,
-        check=lambda: self_checked("every element with the closed form", step.verify()),
-        unit_name="run",
         sizes=sizes,
         notes=(
             f"{step.isa} loops on float64, {threads_text(step.threads)}, {huge:.0%} huge pages",
         ),
-        floor=_empty_team(workers),
         resident_bytes=step.working_set_bytes,
         array_bytes=step.array_bytes,
-        after=lambda: ((), {"fits_in": fits_in(step.working_set_bytes, step.threads)}),
+        after=lambda: After(details=Details(fits_in=fits_in(step.working_set_bytes, step.threads))),
     )
 
 
-def flops(bench: Bench) -> Workload:
+def flops(request: Request) -> Workload:
     """A chain of one instruction on registers, on all threads at once."""
-    params = bench.case.params
+    params = request.case.params
     workers, name = int(params[THREADS]), str(params["chain"])
     step = _native.make_peak(name, workers)
     chain = step.chain
     per_cycle = chain.operations_per_cycle
-    sizes = {**bench.sizes, "work_ops": step.work_ops, "threads": step.threads}
+    sizes = {**request.sizes, "work_ops": step.work_ops, "threads": step.threads}
 
-    def after() -> tuple[tuple[str, ...], dict[str, object]]:
-        """The clock under this load, which with the ports of a core makes a peak."""
+    def after() -> After:
+        """The clock under this load, and the peak of all cores at that clock."""
         try:
             clock_hz = _native.core_clock_hz(step.threads, name)
         except _native.Unsupported as error:
-            return (str(error),), {}
-        details: dict[str, object] = {"clock_hz": clock_hz}
+            return After((str(error),))
+        peak = None
         if per_cycle is not None:
             cores = min(step.threads, _native.allowed_cores())
-            details["clock_peak"] = {
-                "rate": cores * per_cycle * clock_hz,
-                "source": f"{cores} cores x {per_cycle:g} operations x {clock_hz * 1e-9:.2f} GHz",
-            }
-        return (), details
+            source = (
+                f"{cores} cores x {per_cycle:g} operations per cycle x {clock_hz * 1e-9:.2f} GHz"
+            )
+            peak = ClockPeak(cores * per_cycle * clock_hz, source)
+        return After(details=Details(core_clock_hz=clock_hz, clock_peak=peak))
 
-    return Workload(
-        step=lambda k: _repeated(step, k),
-        units=1,
+    return _workload(
+        step,
+        workers,
+        "all sums of all runs with the closed form",
         unit_work=step.work_ops,
-        largest_k=SLOPE_PASSES,
-        check=lambda: self_checked("all sums of all runs with the closed form", step.verify()),
-        unit_name="run",
         sizes=sizes,
         notes=(f"{chain.isa}, sums in {chain.accumulator}, {threads_text(step.threads)}",),
-        floor=_empty_team(workers),
         after=after,
     )

@@ -10,7 +10,6 @@ typedef void* rusage_info_t;
 struct rusage_info_v6 {
   uint64_t ri_instructions;
   uint64_t ri_cycles;
-  uint64_t ri_energy_nj;
 };
 int proc_pid_rusage(int pid, int flavor, rusage_info_t* buffer);
 #ifdef __cplusplus

@@ -8,7 +8,7 @@ import numpy as np
 
 from nnbt.engines.kernel.sources import text
 from nnbt.engines.kernel.sources.rows import Kernel, Launch, MlxArray, Prepared, Work
-from nnbt.spec.formulas import STREAMS as ARRAYS
+from nnbt.spec.formulas import arrays
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,7 +65,7 @@ def prepare_stream(row: Kernel, mx: ModuleType, params: Mapping[str, Any]) -> Pr
         return mx.random.uniform(-1, 1, (words,), key=mx.random.key(next(keys)), stream=mx.gpu)
 
     inputs = [[operand() for _ in row.inputs] for _ in range(params["launches"])]
-    moved = float(words * _WORD * ARRAYS[row.name])
+    moved = float(words * _WORD * arrays(row.name))
     expect = _WRONG[row.name]
 
     def wrong(output: MlxArray, index: int) -> str | None:

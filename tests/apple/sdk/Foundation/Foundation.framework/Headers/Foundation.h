@@ -141,5 +141,15 @@ typedef NS_OPTIONS(NSUInteger, NSJSONReadingOptions) { NSJSONReadingMutableConta
                             error:(NSError* _Nullable* _Nullable)error;
 @end
 
+typedef NS_OPTIONS(NSUInteger, NSPropertyListMutabilityOptions) { NSPropertyListImmutable = 0 };
+typedef NSPropertyListMutabilityOptions NSPropertyListReadOptions;
+typedef NS_ENUM(NSUInteger, NSPropertyListFormat) { NSPropertyListXMLFormat_v1_0 = 100 };
+@interface NSPropertyListSerialization : NSObject
++ (nullable id)propertyListWithData:(NSData*)data
+                            options:(NSPropertyListReadOptions)opt
+                             format:(nullable NSPropertyListFormat*)format
+                              error:(NSError* _Nullable* _Nullable)error;
+@end
+
 NS_ASSUME_NONNULL_END
 #endif

@@ -1,0 +1,112 @@
+"""Files that are whole or untouched: written beside and renamed, pipes and terminals in place."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import sys
+import time
+from pathlib import Path
+from typing import TextIO
+
+_OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
+_READER_S = 5.0
+"""Seconds that a named pipe is given to find a reader."""
+
+
+def is_stream(path: Path) -> bool:
+    """Whether the path names a pipe, a terminal or the like: written once, nothing to rename."""
+    return str(path).startswith(_OPEN_FILES) or (path.exists() and not path.is_file())
+
+
+def own_stream(path: Path) -> TextIO | None:
+    """stdout or stderr of this process if the path is a name of theirs: opened anew, it would be
+    written over what is there already."""
+    named = {"stdout": 1, "stderr": 2, "1": 1, "2": 2}.get(path.name)
+    if named is None or not str(path).startswith(_OPEN_FILES):
+        return None
+    return sys.stdout if named == 1 else sys.stderr
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes `text` to a temporary sibling and renames it, so that no reader sees half a file.
+
+    Keeps the mode of a file that is replaced. Raises OSError.
+    """
+    stream = own_stream(path)
+    if stream is not None:
+        stream.write(text)
+        stream.flush()
+        return
+    if is_stream(path):
+        with os.fdopen(_open_stream(path), "w") as pipe:
+            pipe.write(text)
+        return
+    target = _target(path)
+    # Named before it is made: a signal in between must not leave it behind.
+    temporary = _sibling(target)
+    try:
+        with temporary.open("x", newline="") as file:
+            file.write(text)
+        if target.exists():
+            temporary.chmod(target.stat().st_mode)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _sibling(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+
+
+def _target(path: Path) -> Path:
+    """The file behind links: it is replaced, and the links stay."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def _open_stream(path: Path) -> int:
+    """A descriptor to write to. Raises OSError (ENXIO) for a pipe that nobody reads."""
+    end = time.monotonic() + _READER_S
+    while True:
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_TRUNC)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            if time.monotonic() > end:
+                raise OSError(error.errno, "nobody reads it") from error
+            time.sleep(0.05)
+        else:
+            os.set_blocking(handle, True)
+            return handle
+
+
+def check_writable(path: Path) -> str | None:
+    """None if a file can be written there, else a sentence; leaves no file behind."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:  # a name that is too long, a file as a folder, links in a circle
+        return f"{path} can't be written: {error.strerror}; choose another name."
+    if path.is_dir():
+        return f"{path} is a folder: name a file in it."
+    if own_stream(path) is not None:
+        return None
+    target = _target(path)
+    if not target.parent.is_dir():
+        return f"{path} can't be written: there is no folder {target.parent}; make it first."
+    if is_stream(path):
+        return None if os.access(path, os.W_OK) else f"{path} can't be written."
+    temporary = _sibling(target)
+    try:
+        temporary.open("x").close()
+    except OSError as error:
+        return f"{path} can't be written: {error.strerror}; choose another folder."
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    return None

@@ -1,0 +1,103 @@
+"""What engines on MLX share: loading it for a run, streams, an empty evaluation."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from nnbt._native import Unsupported
+from nnbt.machine import mlx
+from nnbt.machine.facts import machine
+from nnbt.spec.cell import Runtime
+from nnbt.spec.precision import mlx_precision
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
+    from nnbt.spec.case import Case
+    from nnbt.spec.cell import Load
+    from nnbt.spec.precision import PrecisionName
+    from nnbt.spec.workload import Step
+
+_LEAST_CACHE_BYTES = 2**31
+_UNKNOWN_ROOM = 2**33
+
+
+def load_mlx(load: Load) -> Runtime:
+    """MLX with its facts. Raises Unsupported where it can't be loaded, or not with this TF32."""
+    set_tf32(load.options.tf32)
+    mx = mlx.core()
+    free = _free_bytes(mx, load.device)
+    # MLX's CPU allocator keeps 32 MiB by default and gives the rest back to the system: outputs
+    # above that fault in every page on every run (4.5 instead of 18 GB/s).
+    room = max(free.values(), default=_UNKNOWN_ROOM) // 2
+    mx.set_cache_limit(min(room, max(_LEAST_CACHE_BYTES, 20 * load.resident_bytes)))
+    return Runtime(_facts(mx, load.device), free, partial(_scope, mx), release=mx.clear_cache)
+
+
+def _scope(mx: Any, case: Case) -> AbstractContextManager[object]:
+    scope: AbstractContextManager[object] = mx.stream(default_stream(mx, case.device))
+    return scope
+
+
+def default_stream(mx: Any, device: str) -> Any:
+    """The default stream of a device; for `hybrid` that of the GPU."""
+    return mx.default_stream(mx.cpu if device == "cpu" else mx.gpu)
+
+
+def empty_evaluation(mx: Any, streams: Sequence[Any]) -> Step:
+    """A Step that evaluates an addition of one element on each stream: the launch overhead."""
+    tiny = mx.zeros((1,))
+    mx.eval(tiny)
+
+    def step() -> None:
+        mx.eval([mx.add(tiny, tiny, stream=stream) for stream in streams])
+
+    return step
+
+
+def _free_bytes(mx: Any, device: str) -> dict[str, int]:
+    free = {}
+    host = machine().available_memory_bytes
+    if host is not None:
+        free["cpu"] = host
+    if device != "cpu":
+        info = mx.device_info(mx.gpu)
+        room = info.get("free_memory") or info.get("max_recommended_working_set_size")
+        if room:
+            free["gpu"] = int(room)
+    return free
+
+
+def _facts(mx: Any, device: str) -> dict[str, Any]:
+    """What MLX says of the device, of itself and of its back end."""
+    info = mx.device_info(mx.cpu if device == "cpu" else mx.gpu)
+    facts: dict[str, Any] = {"device_name": str(info.get("device_name", ""))}
+    facts["device_uuid"] = info.get("uuid")
+    if device != "cpu":
+        facts["device_info"] = {
+            key: value for key, value in info.items() if key not in ("uuid", "free_memory")
+        }
+    return {**facts, "mlx": mx.__version__, "backend": mlx.backend()}
+
+
+def product_precision(mx: Any, dtype: str, device: str, *, tf32: bool) -> PrecisionName:
+    """How MLX multiplies this dtype on this device, before anything was measured."""
+    facts = {} if device == "cpu" else {"system": machine().system, **_facts(mx, device)}
+    return mlx_precision(dtype, device, facts, tf32=tf32)
+
+
+def set_tf32(mode: str) -> None:
+    """Sets MLX's TF32 switch; it is read once per process, when MLX first multiplies."""
+    if mode == "default":
+        return
+    value = {"on": "1", "off": "0"}[mode]
+    if "mlx.core" in sys.modules and os.environ.get("MLX_ENABLE_TF32", "1") != value:
+        raise Unsupported(
+            f"MLX is already loaded and reads its TF32 switch once: set MLX_ENABLE_TF32={value} "
+            "before Python starts, or measure in a process of its own."
+        )
+    os.environ["MLX_ENABLE_TF32"] = value

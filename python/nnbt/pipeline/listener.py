@@ -1,0 +1,29 @@
+"""Listener: what a run tells while it goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nnbt.pipeline.plan import Plan
+    from nnbt.results.result import Result, Run
+    from nnbt.spec.case import Case
+
+
+class Listener:
+    """What happens during a run, for progress display; every method may be overridden."""
+
+    def planned(self, plan: Plan) -> None:
+        """Before the first case."""
+
+    def started(self, index: int, count: int, case: Case) -> None:
+        """Before a case is built."""
+
+    def progress(self, runs: int, elapsed_s: float) -> None:
+        """Between timed runs, at most every 50 ms."""
+
+    def once(self, case: Case, expected_s: float) -> None:
+        """When one run is predicted to outlast the budget of its case."""
+
+    def finished(self, result: Result, run: Run) -> None:
+        """After each case; `run` holds all results so far."""

@@ -1,0 +1,71 @@
+"""Run <-> JSON: what --json writes, and nnbt.load reads."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nnbt.results import schema1
+from nnbt.results.result import SCHEMA, Run
+from nnbt.spec.errors import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from os import PathLike
+
+_WRITE_ONE = "name a file that nnbt --json wrote"
+
+
+def json_text(run: Run, ladder: Mapping[str, Any] | None = None) -> str:
+    """The JSON document of a run, and of the ladder made of it; NaN and infinities become null."""
+    document = replace(run, ladder=ladder) if ladder is not None else run
+    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
+
+
+def load(path: str | PathLike[str]) -> Run:
+    """The run in a file that --json wrote, of this or an earlier schema.
+
+    Raises Unsupported with one sentence for a file that can't be read, is cut short, is not
+    nnbt's, or is of a newer schema.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise Refusal(f"{path} can't be read ({error.strerror})", _WRITE_ONE) from error
+    try:
+        document = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Refusal(f"{path} is not complete JSON ({error})", _WRITE_ONE) from error
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if not isinstance(schema, int) or "results" not in document:
+        raise Refusal(f"{path} holds no results of nnbt", _WRITE_ONE)
+    if schema > SCHEMA:
+        raise Refusal(
+            f"{path} has schema {schema}, and this version reads up to {SCHEMA}", "update nnbt"
+        )
+    try:
+        current = schema1.upgraded(document) if schema < SCHEMA else document
+        return msgspec.convert(current, Run, str_keys=True)
+    except (msgspec.ValidationError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise Refusal(f"{path} holds no results of nnbt ({error})", _WRITE_ONE) from error
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of what json_text writes: every field of Run and of what it holds."""
+    made = msgspec.json.schema(Run)
+    for definition in made["$defs"].values():
+        definition["description"] = inspect.cleandoc(definition.get("description", ""))
+        fields = definition["properties"]
+        definition |= {"required": list(fields), "additionalProperties": False}
+        for field in fields.values():
+            field.pop("default", None)  # every field is written
+    made["$defs"]["Run"]["properties"]["schema"] = {"const": SCHEMA}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"Results of nnbt, schema {SCHEMA}",
+        **made,
+    }

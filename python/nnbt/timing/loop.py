@@ -1,0 +1,25 @@
+"""The one timing loop, wherever a Step runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+
+from nnbt import _native
+
+if TYPE_CHECKING:
+    from nnbt.spec.workload import SamplesLike, Step
+
+
+@runtime_checkable
+class TimedElsewhere(Protocol):
+    """A Step that runs in another process, where the same native loop times it."""
+
+    def timed(self, **options: Any) -> SamplesLike:
+        """What `measure` gives, with the same options."""
+
+
+def measure(step: Step | TimedElsewhere, **options: Any) -> SamplesLike:
+    """Samples of a Step; options are those of nnbt.measure."""
+    if isinstance(step, TimedElsewhere):
+        return step.timed(**options)
+    return cast("SamplesLike", _native.measure(step, **options))
