@@ -18,10 +18,9 @@ from nnbt.spec.options import spelled
 from nnbt.terminal.progress import Console
 
 if TYPE_CHECKING:
-    from nnbt.results.result import Run
     from collections.abc import Callable, Mapping
 
-    from nnbt.results.result import Result
+    from nnbt.results.result import Result, Run
     from nnbt.spec.options import Options
 
 
