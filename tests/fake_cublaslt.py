@@ -1,4 +1,4 @@
-"""cudart and cuBLASLt that aren't there: `call` stands for nnbt.engines.library.cublaslt._call, in NumPy."""
+"""A stand-in for cudart and cuBLASLt: `call` replaces that of engines.library.cublaslt, in NumPy."""
 
 from __future__ import annotations
 
