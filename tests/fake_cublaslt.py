@@ -1,4 +1,4 @@
-"""A stand-in for cudart and cuBLASLt: `call` replaces that of engines.library.cublaslt, in NumPy."""
+"""A stand-in for cudart and cuBLASLt in NumPy; `call` replaces that of engines.library.cublaslt."""
 
 from __future__ import annotations
 
