@@ -1,4 +1,4 @@
-"""cudart and cuBLASLt that aren't there: `call` stands for nnbt.engines.library.cublaslt._call, in NumPy."""
+"""cudart and cuBLASLt in NumPy: `call` replaces nnbt.engines.library.cublaslt._call."""
 
 from __future__ import annotations
 

@@ -1,20 +1,17 @@
 """`nnbt conv` from its options to its files on the doubles, byte-exact where times are scripted.
 
 Run like check_doubles.py. Chains of float16 on the GPU run in this process, all others in the real
-helper process, whose documents keep everything but times. NNBT_UPDATE_GOLDEN=1 writes the files
-anew; read the difference.
+helper process, whose documents keep everything but times.
 """
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from doubles_build import HELPER, native
@@ -23,26 +20,13 @@ TESTS = Path(__file__).parents[1]
 sys.path.insert(0, str(TESTS))
 
 from fake_measure import FLOOR, STEADY, FakeSamples  # noqa: E402
+from golden_files import FOLDER, expect, fixed_machine  # noqa: E402
 from nnbt.cli import main as cli  # noqa: E402
 from nnbt.engines.mpsgraph import counters, helper  # noqa: E402
-from nnbt.machine import mlx as _mlx  # noqa: E402
-from nnbt.peaks import stored as measured  # noqa: E402
-from nnbt.pipeline import session as runner  # noqa: E402
-from result_schema import validate  # noqa: E402
+from nnbt.results.columns import csv_text  # noqa: E402
+from nnbt.spec.case import Case  # noqa: E402
+from result_schema import rows_of  # noqa: E402
 
-GOLDEN = TESTS / "golden"
-MACHINE = {
-    "fingerprint": "0123456789ab",
-    "cpu": "Golden CPU",
-    "allowed_cpus": 2,
-    "logical_cpus": 2,
-    "system": "Golden OS 1",
-    "device_name": "Golden CPU",
-    "mlx": "0.0.0",
-    "backend": "cpu",
-    "environment": {},
-}
-CLOCKED = ("check_s", "answer_s", "slope_s")
 LAYER_NS, FLOOR_NS = 1_000_000, 20_000
 EVALUATIONS = 10
 SHAPE = "--size 12 --channels 4 --layers 4 --batch 2"
@@ -50,7 +34,8 @@ COMMANDS = {
     "conv_doubles": f"{SHAPE} --variant all --control",
     "conv_counters": f"{SHAPE} --variant fp16 --device ane --verbose-pmu",
 }
-# 165,888 multiply-accumulates (3 x 3) are 127.6 a cycle and core; traffic is within its bounds.
+MACS = 2 * 12**2 * 4**2 * 3**2 * 4
+# These are 127.6 a cycle and core for 3 x 3; traffic is within its bounds.
 REGISTERS = "10=1300 13=10 15=700 17=61 21=300 22=150 23=1040000 hw_ns=30"
 
 LATE = {"device": "gpu", "size": 5, "channels": 2, "layers": 1, "enqueue": 2, "runs": 1}
@@ -65,30 +50,6 @@ _waiting = subprocess.Popen(
 assert _waiting.stdin is not None
 _waiting.stdin.write(json.dumps(LATE).encode())
 _waiting.stdin.close()
-
-
-class NoMlx:
-    """What a run asks of MLX where MLX does none of the work."""
-
-    __version__ = "0.0.0"
-    cpu, gpu = "cpu", "gpu"
-
-    def device_info(self, _):
-        return {}
-
-    def default_stream(self, device):
-        return device
-
-    new_stream = default_stream
-
-    def stream(self, _):
-        return contextlib.nullcontext()
-
-    def set_cache_limit(self, _):
-        return 0
-
-    def clear_cache(self):
-        return None
 
 
 def scripted_samples(layers, enqueue, runs, floor):
@@ -146,14 +107,7 @@ def machine(monkeypatch, tmp_path):
     monkeypatch.setenv("NNBT_DOUBLE_ANE", REGISTERS)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(_mlx, "core", NoMlx)
-    monkeypatch.setattr(measured, "folder", lambda: tmp_path / "cache")
-    monkeypatch.setattr(runner, "free_memory", lambda *_: {})
-    monkeypatch.setattr(runner, "describe_machine", lambda _, device: MACHINE | {"device": device})
-    monkeypatch.setattr(runner, "now", lambda: "2000-01-01T00:00:00+00:00")
-    monkeypatch.setattr(runner, "last_cache_bytes", lambda: 2**23)
-    clock = SimpleNamespace(resolution_ns=42, cost_ns=20.0)
-    monkeypatch.setattr(native, "calibrate_clock", lambda: clock)
+    fixed_machine(monkeypatch, native, tmp_path / "cache")
 
 
 class Compiled:
@@ -182,42 +136,45 @@ def conv(*args):
     return cli._run(["conv", *args])
 
 
-def rows_of(path):
-    document = json.loads(Path(path).read_text(encoding="utf-8"))
-    validate(document)
-    return document["results"]
-
-
-def expect(name, text):
-    path = GOLDEN / name
-    if os.environ.get("NNBT_UPDATE_GOLDEN"):
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
-
-
-def without_clock(document):
-    if isinstance(document, dict):
-        return {key: 0 if key in CLOCKED else without_clock(x) for key, x in document.items()}
-    if isinstance(document, list):
-        return [without_clock(item) for item in document]
-    return float(f"{document:.3g}") if isinstance(document, float) else document
-
-
 @pytest.mark.usefixtures("scripted_times")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_output_is_byte_exact(tmp_path, monkeypatch, capsys, name):
     arguments = COMMANDS[name].split()
     monkeypatch.setattr("sys.argv", ["nnbt", "conv", *arguments])
-    files = {kind: tmp_path / f"conv.{kind}" for kind in ("csv", "json")}
-    paths = [part for kind, path in files.items() for part in (f"--{kind}", str(path))]
-    code = conv(*arguments, *paths)
+    path = tmp_path / "conv.csv"
+    code = conv(*arguments, "--csv", str(path), "--json", str(tmp_path / "conv.json"))
     shown = capsys.readouterr()
-    expect(f"{name}.txt", f"{shown.err}{shown.out}exit code {code}\n")
-    expect(f"{name}.csv", files["csv"].read_text(encoding="utf-8"))
-    document = json.loads(files["json"].read_text(encoding="utf-8"))
-    validate(document)
-    if len(document["results"]) == 1:  # all raw registers: one row is enough to read
-        expect(f"{name}.json", json.dumps(without_clock(document), indent=1) + "\n")
+    expect(FOLDER / f"{name}.txt", f"{shown.err}{shown.out}exit code {code}\n")
+    table = path.read_text(encoding="utf-8")
+    expect(FOLDER / f"{name}.csv", table)
+    assert csv_text(rows_of(tmp_path / "conv.json")) == table  # the JSON has all of it
+
+
+@pytest.mark.usefixtures("scripted_times")
+def test_counters_are_decoded_from_the_registers(tmp_path):
+    path = tmp_path / "conv.json"
+    assert conv(*COMMANDS["conv_counters"].split(), "--json", str(path)) == 0
+    (row,) = rows_of(path)
+    found = row.details.counters
+    assert (found.status, found.helper, found.work.macs) == ("ok", "shipped", MACS)
+    decoded = found.decoded
+    assert (decoded.status, decoded.layout, decoded.dma_register) == ("ok", "dma21", 21)
+    assert decoded.macs_per_cycle_core == pytest.approx(MACS / 1300)
+    assert decoded.utilisation == pytest.approx(MACS / 1300 / 256)
+    assert decoded.clock_hz == pytest.approx(1300 / (30e-9 * 16))
+    assert decoded.hw_ops_per_s == pytest.approx(2 * MACS / 30e-9)
+    assert decoded.dispatch_ns == pytest.approx(20)
+    assert (decoded.dma_bytes, decoded.dma_read_bytes) == (300 * 64, 150 * 64)
+    assert decoded.energy_units == 1_040_000
+    assert {share.index: share.of_nominal for share in decoded.shares}[15] == pytest.approx(7 / 13)
+    broken = [i.name for i in decoded.identities if i.scope != "hypothesis" and not i.holds]
+    assert broken == ["framework_closure", "published_closure"]
+    changes = {register.index: register.delta for register in decoded.registers if register.delta}
+    assert changes == {10: 1300, 13: 10, 15: 700, 17: 61, 21: 300, 22: 150, 23: 1_040_000}
+    assert len(decoded.registers) == 29
+    windows = found.raw["windows"]
+    assert [window["evaluations"] for window in windows] == [EVALUATIONS] * len(windows)
+    assert windows[0]["after"][10] - windows[0]["before"][10] == 1300 * EVALUATIONS
 
 
 QUICK = ("--size", "6", "--channels", "3", "--layers", "2", "--iterations", "5", "--max-seconds",
@@ -228,16 +185,17 @@ def test_real_times_of_every_variant_on_both_devices(tmp_path, capsys):
     path = tmp_path / "conv.csv"
     conv(*QUICK, "--no-fail", "--csv", str(path), "--json", str(tmp_path / "conv.json"))
     rows = rows_of(tmp_path / "conv.json")
-    assert [row["status"] for row in rows] == ["OK"] * 7
-    assert {row["case"]["device"] for row in rows} == {"gpu", "ane"}
+    assert [row.status for row in rows] == ["OK"] * 7
+    assert {row.case.device for row in rows} == {"gpu", "ane"}
     cells = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
     for row, cell in zip(rows, cells, strict=True):
-        assert row["runs"] == 5
-        assert not {"WRONG_ANSWER", "NON_FINITE"} & set(row["reasons"])
-        assert row["details"]["device_name"] == "Double of an Apple GPU"
+        assert row.runs == 5
+        assert not row.has("WRONG_ANSWER")
+        assert not row.has("NON_FINITE")
+        assert row.details.device_name == "Double of an Apple GPU"
         readings = {"minor_faults", "thermal_state", "voluntary_switches"}
-        assert readings <= set(row["readings"])
-        on_ane = row["case"]["device"] == "ane"
+        assert readings <= set(row.readings)
+        on_ane = row.case.device == "ane"
         assert (cell["placement"], bool(cell["pmu"])) == ("proven" if on_ane else "", on_ane)
     assert "left out: conv by mpsgraph on gpu has no int8" in capsys.readouterr().err
 
@@ -245,11 +203,11 @@ def test_real_times_of_every_variant_on_both_devices(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("fault", "status", "words"),
     [
-        ("abort", "UNSUPPORTED", "MPSGraph aborted the helper process"),
-        ("kill", "ERROR", "The helper process was killed"),
-        ("compile_nil", "UNSUPPORTED", "cannot compile the fp16 chain"),
-        ("run_error", "ERROR", "the device was lost"),
-        ("no_ane", "UNSUPPORTED", "no Neural Engine"),
+        ("abort", "UNSUPPORTED", "aborted"),
+        ("kill", "ERROR", "killed"),
+        ("compile_nil", "UNSUPPORTED", "fp16 chain"),
+        ("run_error", "ERROR", "lost"),
+        ("no_ane", "UNSUPPORTED", "Neural Engine"),
     ],
 )
 def test_what_goes_wrong_in_the_helper_is_a_row(
@@ -259,8 +217,8 @@ def test_what_goes_wrong_in_the_helper_is_a_row(
     path = tmp_path / "conv.json"
     code = conv(*QUICK, "--device", "ane", "--variant", "fp16", "--no-gpu", "--json", str(path))
     (row,) = rows_of(path)
-    assert row["status"] == status
-    assert words in row["reason"]
+    assert row.status == status
+    assert words in row.reason
     assert code == (1 if status == "ERROR" else 0)
     assert words in capsys.readouterr().out
 
@@ -276,8 +234,8 @@ def test_a_wrong_run_is_invalid(tmp_path, monkeypatch, fault, verdict, code):
     args = ("--device", "ane", "--variant", "fp16", "--no-gpu", "--json", str(path))
     assert conv(*QUICK, *args) == 1
     (row,) = rows_of(path)
-    assert row["verdict"] == verdict
-    assert code in row["reasons"]
+    assert row.verdict == verdict
+    assert row.has(code)
 
 
 @pytest.mark.parametrize(
@@ -291,8 +249,8 @@ def test_a_status_of_the_counters_reaches_the_row(tmp_path, monkeypatch, fault, 
     args = ("--device", "ane", "--variant", "fp16", "--no-gpu", "--no-fail", "--json", str(path))
     assert conv(*QUICK, *args) == 0
     (row,) = rows_of(path)
-    assert row["status"] == "OK"
-    assert row["details"]["pmu"]["status"] == status
+    assert row.status == "OK"
+    assert row.details.counters.status == status
 
 
 def test_a_second_client_is_seen(tmp_path, monkeypatch):
@@ -300,7 +258,7 @@ def test_a_second_client_is_seen(tmp_path, monkeypatch):
     path = tmp_path / "conv.json"
     conv(*QUICK, "--device", "ane", "--variant", "fp16", "--no-fail", "--json", str(path))
     (row,) = rows_of(path)
-    assert "OTHER_ANE_CLIENT" in row["reasons"]
+    assert row.has("OTHER_ANE_CLIENT")
 
 
 def test_packages_are_saved_by_the_helper(tmp_path):
@@ -311,12 +269,12 @@ def test_packages_are_saved_by_the_helper(tmp_path):
     assert (package / "manifest.plist").is_file()
     assert (package / "ane_bundle").is_dir()
     (row,) = rows_of(path)
-    assert f"saved {package}" in row["notes"]
+    assert f"saved {package}" in row.notes
     # The double keeps graphs in its process, so another one finds nothing to load.
     assert conv(*args, "--load-package", str(package)) == 0
     (row,) = rows_of(path)
-    assert row["status"] == "UNSUPPORTED"
-    assert "can't load the package" in row["reason"]
+    assert row.status == "UNSUPPORTED"
+    assert "load the package" in row.reason
 
 
 def test_info_ane_tells_of_the_double(capsys):
@@ -342,8 +300,6 @@ def test_what_a_row_asks_for_counters_is_a_request_that_the_helper_takes():
     spec = native.ConvSpec(device="ane", size=6, channels=3, layers=2)
     params = {"batch": 1, "channels": 3, "layers": 2, "kernel": 3, "enqueue": 1,
               "weights": "shared", "data": "normal"}  # fmt: skip
-    from nnbt.spec.case import Case
-
     case = Case("conv", "ane", "mpsgraph", "float16", 6, params)
     found = counters.read(case, spec)
     assert found.status in ("ok", "implausible")
@@ -356,4 +312,4 @@ def test_completions_that_never_come_end_after_a_minute():
     assert _waiting.stdout is not None
     answer = json.load(_waiting.stdout)
     assert answer["status"] == "error"
-    assert "submissions didn't complete within 60 s" in answer["message"]
+    assert "complete within 60 s" in answer["message"]

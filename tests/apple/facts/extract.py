@@ -162,11 +162,14 @@ def main() -> None:
     declarations = stub_declarations(clang, FRAMEWORKS)
     api, typings = read_api(binary), read_typings(ios / "lib/ios/objc-x86_64")
     found = {d.where: fact_of(d, api, typings) for d in declarations}
-    document = {
-        "sources": ["@nativescript/macos-node-api 0.4.0", "@nativescript/types-ios 9.1.2"],
-        "facts": {where: fact for where, fact in found.items() if fact is not None},
-    }
-    (HERE / "apple_api.json").write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+    sources = ["@nativescript/macos-node-api 0.4.0", "@nativescript/types-ios 9.1.2"]
+    rows = ",\n".join(
+        f"  {json.dumps(where)}: {json.dumps(fact, sort_keys=True)}"
+        for where, fact in sorted(found.items())
+        if fact is not None
+    )
+    text = f'{{\n "facts": {{\n{rows}\n }},\n "sources": {json.dumps(sources)}\n}}\n'
+    (HERE / "apple_api.json").write_text(text)
 
 
 if __name__ == "__main__":
