@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np  # noqa: F401  see below
 
 from nnbt.machine.files import check_writable, is_stream, own_stream, write_atomically
 from nnbt.pipeline.session import execute
@@ -16,6 +17,9 @@ from nnbt.results.files import json_text
 from nnbt.spec.errors import Refusal, Unsupported
 from nnbt.spec.options import spelled
 from nnbt.terminal.progress import Console
+
+# NumPy is imported here, because ml_dtypes would import it from C, and that prints a traceback if
+# Ctrl-C comes in between.
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
