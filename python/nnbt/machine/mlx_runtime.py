@@ -31,8 +31,8 @@ def load_mlx(load: Load) -> Runtime:
     set_tf32(load.options.tf32)
     mx = mlx.core()
     free = _free_bytes(mx, load.device)
-    # MLX's CPU allocator caches 32 MiB by default and frees the rest: larger outputs then page-fault
-    # in every run (4.5 instead of 18 GB/s).
+    # MLX's CPU allocator caches 32 MiB by default and frees the rest: larger outputs then fault in
+    # every page of every run (4.5 instead of 18 GB/s).
     room = max(free.values(), default=_UNKNOWN_ROOM) // 2
     mx.set_cache_limit(min(room, max(_LEAST_CACHE_BYTES, 20 * load.resident_bytes)))
     return Runtime(_facts(mx, load.device), free, partial(_scope, mx), release=mx.clear_cache)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -34,8 +34,9 @@ def load(path: str | PathLike[str]) -> Run:
     """
     try:
         data = Path(path).read_bytes()
-    except OSError as error:
-        raise Refusal(f"{path} cannot be read ({error.strerror})", _WRITE_ONE) from error
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise Refusal(f"{str(path)!r} can't be read ({why})", _WRITE_ONE) from error
     try:
         document = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -49,9 +50,24 @@ def load(path: str | PathLike[str]) -> Run:
         )
     try:
         current = schema1.upgraded(document) if schema < SCHEMA else document
-        return msgspec.convert(current, Run, str_keys=True)
+        return _filled(msgspec.convert(current, Run, str_keys=True))
     except (msgspec.ValidationError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise Refusal(f"{path} has no results of nnbt ({error})", _WRITE_ONE) from error
+
+
+_T = TypeVar("_T")
+
+
+def _filled(value: _T) -> _T:
+    """With each field in the object itself: msgspec leaves defaults that a document lacks to the
+    class, and would not write them again."""
+    if is_dataclass(value):
+        for field in fields(value):
+            object.__setattr__(value, field.name, _filled(getattr(value, field.name)))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _filled(item)
+    return value
 
 
 def schema() -> dict[str, Any]:

@@ -91,7 +91,7 @@ class Result:
     window_s: float | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    readings: Mapping[str, float] = field(default_factory=dict)
+    readings: Mapping[str, float | None] = field(default_factory=dict)
     summary: Summary | None = None
     slope: Slope | None = None
     slope_unit: str = ""
