@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np  # noqa: F401  see below
+import numpy as np  # noqa: F401  engines import it later, in the middle of a run
 
+from nnbt.cli import raise_on_interrupt
 from nnbt.machine.files import check_writable, is_stream, own_stream, write_atomically
 from nnbt.pipeline.session import execute
 from nnbt.results.columns import csv_text
@@ -18,12 +19,10 @@ from nnbt.spec.errors import Refusal, Unsupported
 from nnbt.spec.options import spelled
 from nnbt.terminal.progress import Console
 
-# NumPy is imported here, because ml_dtypes would import it from C, and that prints a traceback if
-# Ctrl-C comes in between.
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from nnbt.pipeline.plan import Plan
     from nnbt.results.result import Result, Run
     from nnbt.spec.options import Options
 
@@ -90,6 +89,11 @@ class Writing(Console):
     def __init__(self, options: Options, files: Files) -> None:
         super().__init__(options.max_seconds, options.runs)
         self._files = files
+
+    def planned(self, plan: Plan) -> None:
+        """Everything is loaded."""
+        raise_on_interrupt()
+        super().planned(plan)
 
     def finished(self, result: Result, run: Run) -> None:
         """Writes and prints."""
