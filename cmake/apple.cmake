@@ -1,4 +1,4 @@
-# Objective-C++ on Apple systems: the sources of objc/ and the frameworks they use.
+# Objective-C++ on Apple systems: the sources in objc/ and the frameworks they use.
 enable_language(OBJCXX)
 set(CMAKE_OBJCXX_STANDARD 20)
 set(CMAKE_OBJCXX_STANDARD_REQUIRED ON)
@@ -17,7 +17,7 @@ target_link_libraries(nnbt_core PUBLIC objc)
 
 include(cmake/helper.cmake)
 nnbt_add_helper(nnbt_helper "${objc_options}")
-foreach(framework IOKit IOSurface Security) # for objc/macos, which only the helper uses
+foreach(framework IOKit IOSurface Security) # for objc/macos, used by the helper only
   target_link_libraries(nnbt_helper PRIVATE "-framework ${framework}")
 endforeach()
 install(TARGETS nnbt_helper RUNTIME DESTINATION nnbt)

@@ -1,5 +1,6 @@
-# Copies MLX's CPU library, with the libraries it brings, from the build requirement mlx-cpu into
-# nnbt/_mlx_cpu: `import mlx.core` needs it where there is no NVIDIA driver (python/nnbt/_mlx.py).
+# Copies MLX's CPU library, and the libraries it needs, from the build requirement mlx-cpu to
+# nnbt/_mlx_cpu: `import mlx.core` needs it on machines without an NVIDIA driver
+# (python/nnbt/machine/mlx.py).
 execute_process(
   COMMAND ${Python_EXECUTABLE} -c [[
 from importlib.metadata import distribution

@@ -1,9 +1,9 @@
 # The helper process (objc/helper): variants that can abort the process run in one of their own, and
-# only a main executable can carry the entitlement for the Neural Engine's counters.
+# only a main executable can have the entitlement for Neural Engine counters.
 file(STRINGS ${PROJECT_SOURCE_DIR}/pyproject.toml version_line REGEX "^version = " LIMIT_COUNT 1)
 string(REGEX MATCH "[0-9][^\"]*" nnbt_version "${version_line}")
 
-# The options are those of Objective-C++ sources; further arguments are sources.
+# `options` are compile options for Objective-C++ sources; further arguments are sources.
 function(nnbt_add_helper name options)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/objc/helper/*.cpp
     ${PROJECT_SOURCE_DIR}/objc/helper/*.mm)

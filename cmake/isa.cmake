@@ -1,5 +1,5 @@
-# The folder decides the processor as well: cpp/cpu/x86 or cpp/cpu/arm64. Each file there is compiled for
-# one instruction set and chosen at run time, so that one build serves every processor.
+# The folder also selects the architecture: cpp/cpu/x86 or cpp/cpu/arm64. Each file there is
+# compiled for one instruction set and selected at run time, so one build runs on every CPU.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set(isa_dir cpp/cpu/x86)
   set(isa_flags_avx2 -mavx2 -mfma)
@@ -21,7 +21,8 @@ endif()
 
 file(GLOB isa_sources CONFIGURE_DEPENDS ${isa_dir}/*.cpp)
 if(isa_dir STREQUAL cpp/cpu/x86)
-  # GCC 11 (Ubuntu 22.04) is the one compiler in use that lacks an instruction set: its row is left out.
+  # GCC 11 (Ubuntu 22.04), the oldest compiler in use, lacks this instruction set: its row is
+  # omitted.
   include(CheckCXXCompilerFlag)
   check_cxx_compiler_flag(-mavx512fp16 NNBT_AVX512_FP16)
   if(NOT NNBT_AVX512_FP16)
@@ -42,7 +43,7 @@ else()
     int main() { asm volatile(\"\" : : : \"z0\", \"p0\"); }" NNBT_SME)
   foreach(extension SVE SME)
     if(NOT NNBT_${extension})
-      message(WARNING "The compiler or assembler lacks ${extension}: its peak chains are left out.")
+      message(WARNING "The compiler or assembler lacks ${extension}: its peak chains are omitted.")
       string(TOLOWER ${extension} file)
       list(FILTER isa_sources EXCLUDE REGEX "/${file}[^/]*$")
       list(APPEND left_out NNBT_WITHOUT_${extension})

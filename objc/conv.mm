@@ -27,7 +27,7 @@ namespace {
 constexpr unsigned long long kPreferAne = 2;
 constexpr std::chrono::seconds kCompletionTimeout{60};
 
-// Counts submissions down and keeps the first error; the handlers run on a thread of the framework.
+// Counts submissions down and keeps the first error. The handlers run on a thread of the framework.
 class Completion {
  public:
   void expect(std::int64_t submissions) {
@@ -51,7 +51,7 @@ class Completion {
   std::string wait() {
     std::unique_lock lock(mutex_);
     if (done_.wait_for(lock, kCompletionTimeout, [this] { return pending_ <= 0; })) return error_;
-    return "submissions didn't complete within 60 s";
+    return "submissions did not complete within 60 s";
   }
 
  private:
@@ -64,8 +64,8 @@ class Completion {
 std::string no_ane_sentence() {
   Class<NNBTGraphDevices> devices = static_cast<Class<NNBTGraphDevices>>([MPSGraphDevice class]);
   if ([(id)devices respondsToSelector:@selector(ANEDevice)] && [devices ANEDevice] == nil) {
-    return "this machine has no Neural Engine that MPSGraph can use (virtual machines have none); "
-           "use --device gpu";
+    return "MPSGraph finds no Neural Engine on this machine (virtual machines have none); use "
+           "--device gpu";
   }
   return {};
 }
@@ -77,7 +77,7 @@ void prefer_ane(MPSGraphCompilationDescriptor* _Nonnull options) {
   }
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wdeprecated-declarations"
-  // The documented way, deprecated in macOS 14: it sets the same preference.
+  // The documented option, deprecated in macOS 14; it sets the same preference.
   options.optimizationProfile = MPSGraphOptimizationProfilePowerEfficiency;
 #pragma clang diagnostic pop
 }
@@ -133,7 +133,7 @@ class MpsGraphConv final : public ConvStep {
   }
 
  private:
-  // The ANE's regions are compiled at the first run at the latest, and a fallback shows only then.
+  // The first run compiles the ANE's regions at the latest, and only then is a fallback visible.
   void run_once() {
     if (!has_run_) run();
   }
@@ -141,7 +141,7 @@ class MpsGraphConv final : public ConvStep {
   Failure prepare_device() {
     device_ = MTLCreateSystemDefaultDevice();
     if (device_ == nil) {
-      return unsupported("this machine has no Metal device; use --engine mlx on the CPU");
+      return unsupported("this machine has no Metal device; use --engine mlx --device cpu");
     }
     device_name_ = to_string(device_.name);
     if (spec_.device == ConvDevice::kAne) {
@@ -149,7 +149,7 @@ class MpsGraphConv final : public ConvStep {
       if (!sentence.empty()) return unsupported(std::move(sentence));
     }
     queue_ = [device_ newCommandQueue];
-    return queue_ != nil ? Failure{} : Failure{"Metal gave no command queue", false};
+    return queue_ != nil ? Failure{} : Failure{"Metal returned no command queue", false};
   }
 
   Failure compile(const std::string& package) {
@@ -159,7 +159,7 @@ class MpsGraphConv final : public ConvStep {
       const std::int64_t start = steady_now_ns();
       executable_ = load_package(package, spec_, device, options);
       compile_ns_ = steady_now_ns() - start;
-      if (executable_ == nil) return unsupported("MPSGraph can't load the package " + package);
+      if (executable_ == nil) return unsupported("MPSGraph cannot load the package " + package);
       return {};
     }
     const Chain chain = build_chain(spec_);
@@ -173,7 +173,7 @@ class MpsGraphConv final : public ConvStep {
                            compilationDescriptor:options];
     compile_ns_ = steady_now_ns() - start;
     if (executable_ != nil) return {};
-    return unsupported("MPSGraph can't compile the " +
+    return unsupported("MPSGraph cannot compile the " +
                        std::string(kVariantNames.name(spec_.variant)) +
                        " chain for this device; try another --variant or a smaller shape");
   }
@@ -184,7 +184,7 @@ class MpsGraphConv final : public ConvStep {
     if (largest > device_.maxBufferLength) {
       return unsupported(
           "a tensor of " + std::to_string(largest) +
-          " bytes is over this GPU's largest buffer; use a smaller --batch or --size");
+          " bytes exceeds the largest buffer of this GPU; use a smaller --batch or --size");
     }
     id<MTLBuffer> input = [device_ newBufferWithLength:work.input_bytes
                                                options:MTLResourceStorageModeShared];
@@ -223,11 +223,11 @@ class MpsGraphConv final : public ConvStep {
                                                                    resultsArray:results_
                                                             executionDescriptor:execution_];
     std::string error = completion_->error();
-    if (!error.empty()) return {"MPSGraph couldn't run the chain: " + error, false};
+    if (!error.empty()) return {"MPSGraph failed to run the chain: " + error, false};
     return results.count == 1 ? Failure{} : Failure{"MPSGraph returned no result", false};
   }
 
-  // Submissions in flight hide the cost of dispatch, so a run of this kind is no latency.
+  // Overlapping submissions hide the cost of dispatch, so the time of such a run is not a latency.
   Failure run_overlapped() {
     completion_->expect(spec_.enqueue);
     for (std::int64_t i = 0; i < spec_.enqueue; ++i) {
@@ -237,7 +237,7 @@ class MpsGraphConv final : public ConvStep {
                            executionDescriptor:execution_];
     }
     std::string error = completion_->wait();
-    if (!error.empty()) return {"MPSGraph couldn't run the chain: " + error, false};
+    if (!error.empty()) return {"MPSGraph failed to run the chain: " + error, false};
     return {};
   }
 

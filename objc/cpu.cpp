@@ -25,11 +25,11 @@ std::vector<int> allowed_cpus() {
 
 int allowed_cores() { return static_cast<int>(allowed_cpus().size()); }
 
-// Apple silicon ignores affinity tags: the scheduler alone chooses between its kinds of cores.
+// Apple silicon ignores affinity tags: the scheduler alone chooses between the types of cores.
 bool pin_this_thread(int /*cpu*/) { return false; }
 
 std::vector<CacheLevel> data_caches() {
-  // perflevel0 is the cluster of performance cores; its L2 is what its cores share.
+  // perflevel0 is the cluster of performance cores, which share its L2.
   constexpr std::pair<int, const char*> kCaches[] = {
       {1, "hw.perflevel0.l1dcachesize"}, {2, "hw.perflevel0.l2cachesize"}, {3, "hw.l3cachesize"}};
   std::vector<CacheLevel> caches;
@@ -52,7 +52,7 @@ bool arm_feature(std::string_view name) {
   return false;
 }
 
-// No Apple processor has SVE outside of SME's streaming mode.
+// No Apple CPU has SVE outside SME streaming mode.
 std::int64_t sve_vector_bytes() { return 0; }
 
 std::int64_t sme_vector_bytes() { return system_value("hw.optional.arm.sme_max_svl_b"); }

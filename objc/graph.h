@@ -15,7 +15,7 @@ struct Chain {
 
 Chain build_chain(const ConvSpec& spec);
 
-// Shape of the image before layer 0 (layers = 0) or after the last one (layers = spec.layers).
+// Shape of the images after `layers` layers; 0: of the input.
 MPSShape* _Nonnull image_shape(const ConvSpec& spec, std::int64_t layers);
 
 MPSDataType element_type(const ConvSpec& spec);  // of input and output

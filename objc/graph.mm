@@ -14,7 +14,7 @@ MPSShape* _Nonnull shape_of(std::initializer_list<std::int64_t> sizes) {
   return shape;
 }
 
-// Builds one layer after another; the weight constant and the quantisation constants are shared.
+// Builds one layer after another; they share the constants for weights and quantisation.
 class ChainBuilder {
  public:
   explicit ChainBuilder(const ConvSpec& spec) : spec_(spec), graph_([MPSGraph new]) {
@@ -30,8 +30,8 @@ class ChainBuilder {
                      dataLayout:channels_first ? MPSGraphTensorNamedDataLayoutNCHW
                                                : MPSGraphTensorNamedDataLayoutNHWC
                   weightsLayout:MPSGraphTensorNamedDataLayoutOIHW];
-    // Scale and zero point in the types of the tensors they belong to: the header asks for it, and
-    // a stray float32 constant keeps a graph off the ANE.
+    // Scale and zero point have the types of their tensors: the header requires it, and a stray
+    // float32 constant keeps a graph off the ANE.
     if (spec.variant == ConvVariant::kQdq) {
       const double step = conv_scales(spec).activation;
       scale_ = [graph_ constantWithScalar:step dataType:MPSDataTypeFloat16];

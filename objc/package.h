@@ -1,4 +1,4 @@
-// What a compiled executable can say about its placement, and how it's saved. Internal to objc/.
+// How a compiled executable is saved, and what it says about its placement. Internal to objc/.
 #pragma once
 
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
@@ -12,7 +12,7 @@ namespace nnbt {
 
 PackageSource package_source(MPSGraphExecutable* _Nonnull executable, const ConvSpec& spec);
 
-// A compiled executable out of a saved package; nil and a failure where that is impossible.
+// Loads a compiled executable from a saved package; nil if that fails.
 MPSGraphExecutable* _Nullable load_package(const std::string& directory, const ConvSpec& spec,
                                            MPSGraphDevice* _Nonnull device,
                                            MPSGraphCompilationDescriptor* _Nonnull options);

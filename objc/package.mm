@@ -8,9 +8,9 @@
 namespace nnbt {
 namespace {
 
-// The executable's own temporary directory, where the ANE's compiler leaves its regions. Private,
-// by key-value coding: an unknown key raises, and then there's just no directory. Scanning for
-// directories instead could find one of another process.
+// The executable's temporary directory, where the ANE's compiler stores its regions. Private,
+// through key-value coding: an unknown key raises, and then there is no directory. Searching for
+// directories instead might find one of another process.
 std::string ane_directory(MPSGraphExecutable* _Nonnull executable) {
   std::string path;
   @autoreleasepool {

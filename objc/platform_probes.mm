@@ -8,12 +8,12 @@
 namespace nnbt {
 namespace {
 
-// A Mac that throttles or saves power measures something else than it can do.
+// A Mac that throttles or saves power does not show what it can do.
 class ThermalProbe final : public Probe {
  public:
   void begin() override { state_ = read(); }
 
-  // The worse of both ends: a state doesn't add up over the window.
+  // The worse of start and end: a state does not add up over the window.
   void end(std::vector<Reading>& readings) override {
     readings.push_back({"thermal_state", "level", std::max(state_, read())});
     @autoreleasepool {

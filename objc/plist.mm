@@ -5,8 +5,8 @@
 namespace nnbt {
 namespace {
 
-// Binary property lists share objects, so 20 nested arrays of a few bytes can unfold to 14^20
-// values. Both limits are far above any manifest.
+// Binary property lists can share objects, so 20 nested arrays of a few bytes can expand to 14^20
+// values. Both limits are far beyond any manifest.
 constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxCost = 64U << 20U;
 constexpr std::size_t kCostOfValue = 64;

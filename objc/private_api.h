@@ -1,7 +1,7 @@
-// Everything undocumented that objc/ calls, declared as protocols: no private class or symbol is
-// linked, and every selector is asked for with respondsToSelector: before it's sent. The
-// conformance check compares the selectors in the built library with this file, and each selector
-// and class here with its source in tests/apple/facts/private_api.json.
+// All undocumented methods that objc/ calls, declared as protocols. No private class or symbol is
+// linked, and every selector is checked with respondsToSelector: before it is sent. The conformance
+// check compares the selectors in the built library with this file, and each selector and class
+// here with its source in tests/apple/facts/private_api.json.
 #pragma once
 
 #import <Foundation/Foundation.h>
@@ -9,8 +9,8 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-// MPSGraphCompilationDescriptor. 2 prefers the ANE; 0 is the default. Only a preference: the graph
-// runs on the GPU where the ANE's compiler refuses it.
+// MPSGraphCompilationDescriptor. 2 prefers the ANE; 0 is the default. This is only a preference: a
+// graph that the ANE's compiler rejects runs on the GPU.
 @protocol NNBTCompilationOptions
 - (void)setPreferredDevice:(unsigned long long)device;
 @end
@@ -34,7 +34,7 @@ NS_ASSUME_NONNULL_BEGIN
 + (nullable NSString*)aneArchitectureType;
 @end
 
-// _ANEModel (class and instances). The constants' name belongs to releases from about macOS 26 on.
+// _ANEModel (class and instances). The variant with mpsConstants exists from about macOS 26 on.
 @protocol NNBTAneModels
 + (nullable id)modelAtURL:(NSURL*)url key:(NSString*)key;
 + (nullable id)modelAtURL:(NSURL*)url key:(NSString*)key mpsConstants:(NSString*)constants;
@@ -45,7 +45,7 @@ NS_ASSUME_NONNULL_BEGIN
 - (void)setPerfStatsMask:(unsigned int)mask;
 @end
 
-// _ANEIOSurfaceObject and _ANEPerformanceStatsIOSurface (classes). Type 2 carries the counters; the
+// _ANEIOSurfaceObject and _ANEPerformanceStatsIOSurface (classes). Type 2 has the counters. The
 // argument is 64 bits wide, although a published caller declares an int.
 @protocol NNBTAneSurfaces
 + (nullable id)objectWithIOSurface:(IOSurfaceRef)surface;
@@ -61,7 +61,7 @@ NS_ASSUME_NONNULL_BEGIN
 - (nullable NSString*)stringForPerfCounter:(int)index;
 @end
 
-// _ANERequest (class and instances). The framework sets perfStats at each evaluation.
+// _ANERequest (class and instances). The framework sets perfStats in each evaluation.
 @protocol NNBTAneRequests
 + (nullable id)requestWithInputs:(NSArray*)inputs
                     inputIndices:(NSArray<NSNumber*>*)inputIndices

@@ -1,9 +1,9 @@
-// Every C function of a private library that objc/ calls, by dlsym: none is linked. Types are by
-// hand; the conformance check compares them, and the names in the built binaries, with
-// tests/apple/facts/private_functions.json, which names a source for each.
+// All C functions of private libraries that objc/ calls, through dlsym: none is linked. The types
+// are written by hand; the conformance check compares them, and the names in the built binaries,
+// with tests/apple/facts/private_functions.json, which gives a source for each.
 //
-// CoreFoundation objects stand here as their toll-free twins, so that ARC releases what Create and
-// Copy return. Last arguments that nobody knows a use for are null.
+// CoreFoundation objects are declared as their toll-free bridged classes, so that ARC releases the
+// results of Create and Copy functions. Trailing arguments of unknown meaning are null.
 #pragma once
 
 #import <Foundation/Foundation.h>
@@ -12,11 +12,11 @@
 
 namespace nnbt {
 
-// Group, subgroup and three zeros. The result is a mutable dictionary.
+// Group, subgroup and three zeros. Returns a mutable dictionary.
 typedef id _Nullable (*IOReportCopyChannelsInGroup)(NSString* _Nonnull, NSString* _Nullable,
                                                     uint64_t, uint64_t, uint64_t)
     __attribute__((ns_returns_retained));
-// Null, the wanted channels, those that were granted (retained), 0, null.
+// Null, the requested channels, the granted channels (retained), 0, null.
 typedef id _Nullable (*IOReportCreateSubscription)(void* _Nullable, id _Nonnull,
                                                    __strong id _Nullable* _Nonnull, uint64_t,
                                                    id _Nullable)
@@ -26,7 +26,8 @@ typedef id _Nullable (*IOReportCreateSamples)(id _Nonnull, id _Nonnull, id _Null
 typedef NSString* _Nullable (*IOReportChannelGetChannelName)(id _Nonnull);
 typedef NSString* _Nullable (*IOReportChannelGetUnitLabel)(id _Nonnull);
 typedef int (*IOReportChannelGetFormat)(id _Nonnull);
-// Some declare the second argument as an index, others as a pointer to an error: null serves both.
+// Some declare the second argument as an index, others as a pointer to an error; null works for
+// both.
 typedef int64_t (*IOReportSimpleGetIntegerValue)(id _Nonnull, int32_t* _Nullable);
 
 }  // namespace nnbt

@@ -1,5 +1,5 @@
-// What every Objective-C++ file here needs: strings across the border, and the one place where an
-// NSException or a failure inside an autorelease pool becomes a C++ exception.
+// Used by every Objective-C++ file: string conversion, and the one place where an NSException or a
+// failure inside an autorelease pool becomes a C++ exception.
 #pragma once
 
 #import <Foundation/Foundation.h>
@@ -11,7 +11,7 @@
 #include "base/unsupported.h"
 
 #if !__has_feature(objc_arc)
-#error "The Objective-C++ sources are written for automatic reference counting (-fobjc-arc)."
+#error "The Objective-C++ sources require automatic reference counting (-fobjc-arc)."
 #endif
 
 namespace nnbt {
@@ -26,15 +26,15 @@ inline NSString* _Nonnull to_ns(const std::string& text) {
   return result != nil ? result : @"";
 }
 
-// How a guarded body ends: an empty sentence is success.
+// Result of a guarded body; an empty sentence means success.
 struct Failure {
   std::string sentence;
   bool unsupported = false;
 };
 inline Failure unsupported(std::string sentence) { return {std::move(sentence), true}; }
 
-// Runs `body` (returns a Failure) in an autorelease pool of its own. C++ exceptions are thrown only
-// after the pool and the handler are left: neither is unwound by them on every runtime.
+// Runs `body`, which returns a Failure, in its own autorelease pool. C++ exceptions are thrown only
+// outside the pool and the handler, because not every runtime unwinds these.
 template <typename Body>
 void guarded(const char* _Nonnull action, Body&& body,
              const char* _Nonnull framework = "MPSGraph") {

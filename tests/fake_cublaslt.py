@@ -1,4 +1,4 @@
-"""A stand-in for cudart and cuBLASLt in NumPy; `call` replaces that of engines.library.cublaslt."""
+"""cudart and cuBLASLt in NumPy: `call` replaces nnbt.engines.library.cublaslt._call."""
 
 from __future__ import annotations
 

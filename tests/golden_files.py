@@ -68,7 +68,11 @@ def steady(value: Any) -> Any:
 def pretty(value: Any, indent: int = 0, before: int = 0) -> str:
     """JSON in lines of at most 120 characters, with what fits on one line on one line."""
     line = json.dumps(value, ensure_ascii=False)
-    if not value or not isinstance(value, dict | list) or indent + before + len(line) < 120:
+    nested = isinstance(value, dict | list) and any(
+        isinstance(item, dict | list)
+        for item in (value.values() if isinstance(value, dict) else value)
+    )
+    if not nested or indent + before + len(line) < 120:
         return line
     pairs = value.items() if isinstance(value, dict) else [(None, item) for item in value]
     keys = ["" if key is None else f"{json.dumps(key)}: " for key, _ in pairs]

@@ -118,11 +118,11 @@ def test_checking_leaves_nothing_behind(tmp_path: Path) -> None:
     ("name", "part"),
     [
         ("", "is a folder"),
-        ("no/file", "make it first"),
-        ("file/below", "choose another name"),
-        ("x" * 300, "choose another name"),
-        ("circle", "choose another name"),
-        ("dangling", "make it first"),
+        ("no/file", "create it first"),
+        ("file/below", "use another name"),
+        ("x" * 300, "use another name"),
+        ("circle", "use another name"),
+        ("dangling", "create it first"),
     ],
 )
 def test_paths_that_can_not_be_written(name: str, part: str, tmp_path: Path) -> None:

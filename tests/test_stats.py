@@ -100,7 +100,7 @@ def test_too_few_samples_have_no_interval() -> None:
 
 @pytest.mark.parametrize("q", [-0.01, 1.01, math.nan, math.inf])
 def test_quantile_outside_of_0_to_1_is_refused(q: float) -> None:
-    with pytest.raises(ValueError, match="q must be within 0 and 1"):
+    with pytest.raises(ValueError, match="q must be between 0 and 1"):
         _native.quantile([1, 2, 3], q)
 
 

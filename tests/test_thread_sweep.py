@@ -149,7 +149,7 @@ def test_an_invalid_rate_is_not_the_best() -> None:
     found = knee([*rows(t1=10.0, t2=20.0), wrong])
     assert found is not None
     assert (found.knee_threads, found.best_rate) == (2, 20.0)
-    assert "not certain: not all thread counts have a rate" in found.sentence
+    assert "uncertain: not all thread counts have a rate" in found.sentence
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_an_invalid_rate_is_not_the_best() -> None:
         ({"interval_s": (0.951, 1.049)}, ""),
         ({"interval_s": (0.94, 1.06)}, "not all medians are known to 5%"),
         ({"interval_s": None}, "not all medians are known to 5%"),
-        ({"reasons": (NOISY,)}, "other work took processors"),
+        ({"reasons": (NOISY,)}, "other processes used CPU time"),
     ],
 )
 def test_what_makes_a_knee_uncertain_is_said(changes: dict[str, Any], words: str) -> None:
@@ -167,7 +167,7 @@ def test_what_makes_a_knee_uncertain_is_said(changes: dict[str, Any], words: str
     assert found is not None
     assert bool(found.doubt) is bool(words)
     assert words in found.sentence
-    assert ("not certain" in found.sentence) is bool(words)
+    assert ("uncertain" in found.sentence) is bool(words)
 
 
 @pytest.mark.parametrize("few", [[], [row(1, 10.0)], [row(1, None), row(2, 10.0)]])

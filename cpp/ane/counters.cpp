@@ -13,8 +13,8 @@ constexpr double kOpsPerMac = 2.0;
 constexpr double kNsPerSecond = 1e9;
 constexpr double kMinClockHz = 0.3e9;
 constexpr double kMaxClockHz = 4e9;
-// The conventional operation count takes SAME borders as full: 0.5 % too much at 256 x 256, 2.1 %
-// at 64 x 64.
+// The usual operation count treats SAME borders as full: 0.5 % too many at 256 x 256, 2.1 % at 64 x
+// 64.
 constexpr double kBorderOvercount = 1.022;
 constexpr double kImplausibleUtilisation = 1.6;
 constexpr double kClosure = 0.02;
@@ -26,38 +26,46 @@ struct PeakRow {
   double macs_per_cycle_core;
 };
 
-// Measured saturation: FP16 on M1, M3, M4, M5; INT8 gains nothing on M1 and M3 and doubles from M4.
+// Measured saturation: FP16 on M1, M3, M4, M5; INT8 is no faster on M1 and M3 and twice as fast
+// from M4 on.
 constexpr std::array kPeaks = {
     PeakRow{Precision::kFp16, 13, 256},
     PeakRow{Precision::kInt8, 13, 256},
     PeakRow{Precision::kInt8, 16, 512},
 };
-constexpr unsigned kWinogradGeneration = 18;  // 3x3 convolutions count 1.5 times what is computed
+constexpr unsigned kWinogradGeneration = 18;  // 3x3 convolutions compute 1/1.5 of the count
 constexpr double kWinogradGain = 1.5;
 
 constexpr std::array kReasons = {
-    ReasonRow{reason::kCountersInconsistent,
-              "An accounting identity fails, so the numbers of its scope explain nothing."},
-    ReasonRow{reason::kAboveMacCeiling,
-              "More multiplies per cycle than lanes: counted borders or a Winograd algorithm; no "
-              "utilisation is given."},
-    ReasonRow{reason::kPeakAssumed,
-              "The architecture isn't known, so the INT8 peak of h16 and later (512) is assumed; "
-              "h13 to h15 have 256."},
-    ReasonRow{reason::kClockFromWall,
-              "No hardware time: the clock comes from wall time and is a lower bound."},
+    ReasonRow{
+        reason::kCountersInconsistent,
+        "An accounting identity does not hold, so the numbers in its scope are not reliable."},
+    ReasonRow{
+        reason::kAboveMacCeiling,
+        "More multiplies per cycle than lanes, because of counted borders or a Winograd algorithm: "
+        "no utilisation is reported."},
+    ReasonRow{
+        reason::kPeakAssumed,
+        "The architecture is unknown, so the INT8 peak of h16 and later (512) is assumed; h13 to "
+        "h15 have 256."},
+    ReasonRow{
+        reason::kClockFromWall,
+        "There is no hardware time: the clock is derived from wall time and is a lower bound."},
     ReasonRow{reason::kLayoutUnknown,
-              "No register layout fits the data alone, so traffic and energy are not named."},
-    ReasonRow{reason::kNoTrafficBounds,
-              "Without the workload's least and most bytes no register passes as traffic."},
+              "The data does not fit exactly one register layout, so traffic and energy are not "
+              "identified."},
+    ReasonRow{
+        reason::kNoTrafficBounds,
+        "Without bounds on the bytes of the workload, no register can be accepted as traffic."},
     ReasonRow{reason::kTrafficUnstable,
               "The traffic register differs by more than 0.5 % between windows of one program."},
     ReasonRow{reason::kFewWindows,
-              "Under three clean windows, other users of the engine can't be told apart."},
-    ReasonRow{reason::kCounterReset, "Counters went backwards in a window, which is left out."},
-    ReasonRow{reason::kOtherClient,
-              "Windows differ in nominal cycles by more than 5 %: another program used the engine; "
-              "those windows are left out."},
+              "With fewer than three clean windows, other users of the engine cannot be detected."},
+    ReasonRow{reason::kCounterReset, "Counters went backwards in a window, which was not used."},
+    ReasonRow{
+        reason::kOtherClient,
+        "Nominal cycles differ by more than 5 % between windows: another program used the engine. "
+        "Those windows were not used."},
 };
 
 std::optional<unsigned> generation_of(std::string_view architecture) {
@@ -120,7 +128,7 @@ void decode_times(const Context& context, Decoded& out) {
   }
 }
 
-// False where clock or multiplies per cycle are beyond the hardware.
+// False if the clock or the multiplies per cycle are beyond the hardware.
 bool decode_cycles(double nominal, const Context& context, Decoded& out) {
   const auto cores = static_cast<double>(context.cores);
   bool plausible = true;

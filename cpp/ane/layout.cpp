@@ -6,11 +6,11 @@
 namespace nnbt::ane {
 namespace {
 
-// No cycle count reaches this multiple of the nominal core-cycles; accumulators show 766 to 944.
+// No cycle count reaches this multiple of the nominal core-cycles; accumulators reach 766 to 944.
 constexpr double kAccumulatorPerCycle = 100.0;
 constexpr double kTrafficSlack = 1.05;
-// Two workloads whose multiplies per byte differ by this factor must not move the same bytes per
-// cycle to within 1 %: a clock does (0.0470 to 0.0473 over seven M4 runs).
+// If the multiplies per byte of two workloads differ by this factor, a traffic register cannot show
+// the same lines per cycle within 1 %, but a clock does (0.0470 to 0.0473 in seven M4 runs).
 constexpr double kOtherIntensity = 1.5;
 constexpr double kSameRate = 0.01;
 
@@ -34,16 +34,16 @@ void check_traffic(const LayoutRow& row, const Observation& seen, Findings& find
   if (!total) return;
   const std::string name = name_of(row, row.dma_total);
   if (*total == 0) {
-    findings.add(false, name + " reads zero, but every run moves its input");
+    findings.add(false, name + " is zero, but every run reads its input");
     return;
   }
   const auto read = value_at(seen.deltas, row.dma_read);
-  if (read && *read > *total) findings.add(false, name + " is below its own part, the reads");
+  if (read && *read > *total) findings.add(false, name + " is below the reads, which it includes");
   const double bytes = *total * static_cast<double>(kDmaLineBytes);
   if (seen.min_bytes && bytes < *seen.min_bytes) {
-    findings.add(false, name + " times 64 is below the bytes that must move");
+    findings.add(false, name + " times 64 is below the compulsory traffic");
   } else if (seen.max_bytes && bytes > kTrafficSlack * *seen.max_bytes) {
-    findings.add(false, name + " times 64 is above every tensor moved once per layer");
+    findings.add(false, name + " times 64 exceeds every tensor moved once per layer");
   } else if (seen.min_bytes && seen.max_bytes) {
     findings.add(true, name + " times 64 is within the traffic bounds");
   }
@@ -55,8 +55,8 @@ void check_accumulator(const LayoutRow& row, const Observation& seen, Findings& 
   if (!energy || !nominal || *nominal == 0) return;
   const bool accumulates = *energy > kAccumulatorPerCycle * *nominal;
   findings.add(accumulates, name_of(row, row.energy) +
-                                (accumulates ? " is too large for cycles, as the energy is"
-                                             : " is no larger than cycles, unlike the energy"));
+                                (accumulates ? " is too large for cycles, as energy is"
+                                             : " is no larger than cycles, unlike energy"));
 }
 
 struct Rate {

@@ -1,5 +1,5 @@
-// The Neural Engine's counter registers as data: the framework's names, what each register is
-// believed to count in each known layout, why, and what would prove that wrong.
+// The Neural Engine's counter registers as data: their names in the framework, what each one
+// probably counts in each known layout, the evidence, and what would disprove it.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 
 namespace nnbt::ane {
 
-// Core-cycles summed over all cores: the one register every derived number rests on.
+// Core-cycles summed over all cores: every derived number depends on this register.
 inline constexpr std::size_t kNominalCycles = 10;
 inline constexpr std::uint64_t kDmaLineBytes = 64;
 
-// The framework hands out 27 registers (216 bytes) or 29 (232 bytes); 24 of them have names.
+// The framework returns 27 registers (216 bytes) or 29 (232 bytes); 24 of them have names.
 inline constexpr std::size_t kMinRegisters = 24;
 inline constexpr std::size_t kMaxRegisters = 64;
 
-// Where the DMA registers sit. Detected from the data, never from a chip's name.
+// Which registers count DMA traffic. Detected from the data, never from the name of a chip.
 enum class Layout : std::uint8_t { kUnknown, kDmaAt17, kDmaAt21 };
 
 struct LayoutRow {
@@ -42,17 +42,17 @@ struct RegisterReading {
 
 struct RegisterRow {
   std::size_t index;
-  std::string_view label;  // the framework's own name, without its kANE_ prefix
-  RegisterReading dma17;   // our reading where the DMA registers are 17 and 18
-  RegisterReading dma21;   // our reading where they are 21 and 22
+  std::string_view label;  // name in the framework, without the kANE_ prefix
+  RegisterReading dma17;   // if the DMA registers are 17 and 18
+  RegisterReading dma21;   // if they are 21 and 22
   std::string_view evidence;
-  std::string_view falsifier;  // the observation that would prove our reading wrong
+  std::string_view falsifier;  // the observation that would disprove the reading
 };
 
 // Rows 0 to 28, in order.
 std::span<const RegisterRow> register_table();
 
-// Our reading under a layout; without a layout only readings that both layouts share.
+// The reading in a layout; for kUnknown, only if both layouts agree.
 RegisterReading register_reading(const RegisterRow& row, Layout layout);
 
 }  // namespace nnbt::ane

@@ -7,8 +7,8 @@
 namespace nnbt::ane {
 namespace {
 
-// One evaluation and its hardware time, which the framework keeps for the last one only: reading
-// it within the timed run costs three message sends, some 10 ns of at least 0.1 ms.
+// One evaluation and its hardware time. The framework keeps only the last one, so it is read within
+// the timed run: three message sends, about 10 ns of at least 0.1 ms.
 class Evaluation final : public Step {
  public:
   explicit Evaluation(Program& program) : program_(program) {}
@@ -32,7 +32,7 @@ double mean_of(const std::vector<Number>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-// Empty where one of them is missing.
+// Empty if one of them is missing.
 std::vector<std::uint64_t> all_or_none(const std::vector<std::optional<std::uint64_t>>& values) {
   std::vector<std::uint64_t> all;
   for (const auto& value : values) {
@@ -95,7 +95,7 @@ void take_windows(Program& program, const ReplayOptions& options, Clock now, Sna
   if (!all_have_hw) out.hw_samples_ns.clear();
 }
 
-// Loads with counters, and once more without where that is refused: the times are still worth it.
+// Loads with counters; if that is refused, without: the times are still useful.
 std::unique_ptr<Program> load_region(const Region& region, const Loader& load,
                                      std::string& detail) {
   try {
@@ -105,7 +105,7 @@ std::unique_ptr<Program> load_region(const Region& region, const Loader& load,
   }
   try {
     std::unique_ptr<Program> program = load(region, false);
-    detail = "loaded without counters, since with them: " + detail;
+    detail = "loaded without counters, because loading with counters failed: " + detail;
     return program;
   } catch (const std::runtime_error&) {
     return nullptr;
@@ -125,13 +125,14 @@ void run_program(Program& program, const ConvSpec& spec, const ReplayOptions& op
     return;
   }
   if (!out.check->ok) {
-    out.detail = "the replay's result is wrong: " + out.check->detail;
+    out.detail = "the result of the replay is wrong: " + out.check->detail;
     return;
   }
   facts.evaluated = true;
   facts.stats_present = last.stats_present;
   facts.data_bytes = last.data_bytes;
-  // Counters that are there beat the mask: nobody has shown that every release writes it back.
+  // Counters that have values override the mask: it is unknown whether every release writes it
+  // back.
   if (!any_register(last)) facts.mask = program.mask();
   if (gate_status(facts) == Status::kUnknownFormat) {
     out.detail = "the counter data has " + std::to_string(last.data_bytes.value_or(0)) + " bytes";
@@ -160,7 +161,7 @@ Replay replay(const Bundle& bundle, const Device& device, const ConvSpec& spec,
   facts.framework_complete = device.missing.empty();
   facts.fully_placed = bundle.fully_placed;
   facts.regions = bundle.regions.size();
-  if (gate_status(facts) == Status::kLoadFailed) {  // nothing stands before loading
+  if (gate_status(facts) == Status::kLoadFailed) {  // nothing prevents loading
     const auto program = load_region(bundle.regions.front(), load, out.detail);
     facts.loaded = program != nullptr;
     if (program) run_program(*program, spec, options, now, facts, out);

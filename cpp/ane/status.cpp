@@ -12,61 +12,73 @@ constexpr int kSignalKill = 9;
 constexpr int kShellSignalBase = 128;
 
 constexpr std::array kStatuses = {
-    StatusRow{Status::kOk, "ok", "The counters change with the work and stay within its bounds."},
-    StatusRow{Status::kNoAne, "no_ane",
-              "No Neural Engine can be reached here: run on a Mac with Apple silicon, outside of a "
-              "virtual machine."},
-    StatusRow{Status::kFrameworkMissing, "framework_missing",
-              "This system's AppleNeuralEngine framework lacks a class or a method that is needed: "
-              "use the MPSGraph rows, and report the build of the system."},
-    StatusRow{Status::kNotPlacedOnAne, "not_placed_on_ane",
-              "The graph isn't one Neural Engine region, so counters would describe other work: "
-              "use fp16 or int8 and a smaller shape."},
-    StatusRow{Status::kNoRegion, "no_region",
-              "The compiler emitted no region that can be replayed (newer systems use another "
-              "format): use the MPSGraph latency."},
-    StatusRow{Status::kLoadFailed, "load_failed",
-              "The Neural Engine's daemon refused the model: look up the error's domain and code, "
-              "and end other programs that hold the same model."},
+    StatusRow{Status::kOk, "ok", "The counters follow the work and stay within its bounds."},
+    StatusRow{
+        Status::kNoAne, "no_ane",
+        "There is no Neural Engine here: use a Mac with Apple silicon, outside a virtual machine."},
+    StatusRow{
+        Status::kFrameworkMissing, "framework_missing",
+        "The AppleNeuralEngine framework of this OS lacks a required class or method: use the "
+        "MPSGraph rows, and report the OS build."},
+    StatusRow{
+        Status::kNotPlacedOnAne, "not_placed_on_ane",
+        "The graph is not a single Neural Engine region, so counters would describe other work: "
+        "use fp16 or int8 and a smaller shape."},
+    StatusRow{
+        Status::kNoRegion, "no_region",
+        "The compiler emitted no region that can be replayed (newer releases use another format): "
+        "use the MPSGraph latency."},
+    StatusRow{
+        Status::kLoadFailed, "load_failed",
+        "The Neural Engine's daemon rejected the model: look up the domain and code of the error, "
+        "and quit other programs that have loaded the same model."},
     StatusRow{Status::kLockedMaskZeroed, "locked_mask_zeroed",
-              "The system cleared the counter mask for this process: sign a copy of the helper "
-              "(`nnbt sign-helper`); times stay valid."},
-    StatusRow{Status::kEvaluationFailed, "evaluation_failed",
-              "An evaluation on the Neural Engine failed, so neither times nor counters are shown: "
-              "try a smaller shape, and see the error's domain and code."},
-    StatusRow{Status::kLockedNoStats, "locked_no_stats",
-              "The system ran the model but returned no statistics: sign a copy of the helper "
-              "(`nnbt sign-helper`); times stay valid."},
-    StatusRow{Status::kLockedNoCounters, "locked_no_counters",
-              "The statistics carry no counters, at most the hardware time: sign a copy of the "
-              "helper (`nnbt sign-helper`); times stay valid."},
+              "The OS cleared the counter mask of this process: sign a copy of the helper (`nnbt "
+              "sign-helper`). Times are still valid."},
+    StatusRow{
+        Status::kEvaluationFailed, "evaluation_failed",
+        "An evaluation on the Neural Engine failed, so there are no times and no counters: try a "
+        "smaller shape, and look up the domain and code of the error."},
+    StatusRow{
+        Status::kLockedNoStats, "locked_no_stats",
+        "The model ran, but without statistics: sign a copy of the helper (`nnbt sign-helper`). "
+        "Times are still valid."},
+    StatusRow{
+        Status::kLockedNoCounters, "locked_no_counters",
+        "The statistics contain no counters, at most the hardware time: sign a copy of the helper "
+        "(`nnbt sign-helper`). Times are still valid."},
     StatusRow{Status::kUnknownFormat, "unknown_format",
-              "The counter data has a length this version doesn't know: keep the raw data and "
-              "report the build of the system."},
-    StatusRow{Status::kZeros, "zeros",
-              "Every register reads zero, as for a process that may not see them: sign a copy of "
-              "the helper (`nnbt sign-helper`)."},
-    StatusRow{Status::kFrozen, "frozen",
-              "The nominal cycles don't move while the model runs: the counters are not live here, "
-              "use the times."},
-    StatusRow{Status::kReset, "reset",
-              "The counters went backwards in every window (unloading or power cycling resets "
-              "them): run again, with longer windows."},
-    StatusRow{Status::kImplausible, "implausible",
-              "Clock or multiplies per cycle are outside of what the hardware can do: another "
-              "program may use the Neural Engine, or this chip's registers differ; only raw "
-              "values are shown."},
+              "The counter data has an unknown length: keep the raw data and report the OS build."},
+    StatusRow{
+        Status::kZeros, "zeros",
+        "Every register is zero, as for a process without permission: sign a copy of the helper "
+        "(`nnbt sign-helper`)."},
+    StatusRow{
+        Status::kFrozen, "frozen",
+        "The nominal cycles do not change while the model runs, so the counters are not live: use "
+        "the times."},
+    StatusRow{
+        Status::kReset, "reset",
+        "The counters went backwards in every window (unloading and power cycling reset them): run "
+        "again, with longer windows."},
+    StatusRow{
+        Status::kImplausible, "implausible",
+        "The clock or the multiplies per cycle exceed the hardware: another program may be using "
+        "the Neural Engine, or this chip has different registers. Only raw values are shown."},
     StatusRow{Status::kKilledByAmfi, "killed_by_amfi",
-              "The system killed the signed helper at start, since its entitlement is restricted: "
-              "delete the signed copy; the shipped helper still gives times."},
-    StatusRow{Status::kAborted, "aborted",
-              "The helper aborted inside a system framework (an assertion, such as INT8 "
-              "convolution on the GPU): other variants are unaffected."},
-    StatusRow{Status::kTimedOut, "timed_out",
-              "The helper didn't answer in time and was stopped: wait 15 s for the daemon to "
-              "recover, then try a smaller shape."},
+              "The OS killed the signed helper at start because its entitlement is restricted: "
+              "delete the "
+              "signed copy. The shipped helper still measures times."},
+    StatusRow{
+        Status::kAborted, "aborted",
+        "The helper aborted in a system framework (an assertion, as for INT8 convolution on the "
+        "GPU): other variants are not affected."},
+    StatusRow{
+        Status::kTimedOut, "timed_out",
+        "The helper did not answer in time and was stopped: wait 15 s for the daemon to recover, "
+        "then try a smaller shape."},
     StatusRow{Status::kHelperFailed, "helper_failed",
-              "The helper ended without a result: its error output says why."},
+              "The helper exited without a result: see its error output."},
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace nnbt::ane {
 namespace {
 
-// Far above what fits the engine's memory; keeps products within 64 bits.
+// Far beyond the engine's memory; keeps products within 64 bits.
 constexpr std::int64_t kMaxCount = 1 << 20;
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 36;
 
@@ -20,7 +20,7 @@ std::int64_t bytes_of_type(const std::string& type) {
   for (const auto& [name, bytes] : kTypes) {
     if (name == type) return bytes;
   }
-  throw std::runtime_error("the model has a tensor of the unknown type '" + type + "'");
+  throw std::runtime_error("the model has a tensor of unknown type '" + type + "'");
 }
 
 void complete_count(std::int64_t& count) {
@@ -30,13 +30,13 @@ void complete_count(std::int64_t& count) {
   }
 }
 
-// `stride` must hold `least` bytes.
+// `stride` must be at least `least` bytes.
 void complete_stride(std::int64_t& stride, std::int64_t least, const char* name) {
   if (stride == 0) stride = least;
   if (stride < least || stride > kMaxBytes) {
     throw std::runtime_error(std::string("the model has a ") + name + " of " +
-                             std::to_string(stride) + " bytes, where " + std::to_string(least) +
-                             " are needed");
+                             std::to_string(stride) + " bytes, but needs at least " +
+                             std::to_string(least));
   }
 }
 
@@ -79,7 +79,7 @@ Tensor complete(const Tensor& tensor) {
   complete_stride(t.depth_stride, t.plane_stride * t.channels, "depth stride");
   complete_stride(t.batch_stride, t.depth_stride * t.depth, "batch stride");
   if (t.batch_stride > kMaxBytes / t.batches) {
-    throw std::runtime_error("the model has a tensor of over 64 GiB");
+    throw std::runtime_error("the model has a tensor of more than 64 GiB");
   }
   return t;
 }
@@ -102,7 +102,7 @@ void copy_to_surface(const Tensor& tensor, std::span<const std::byte> dense,
                      std::span<std::byte> surface) {
   if (dense.size() != dense_bytes(tensor) || surface.size() < surface_bytes(tensor)) {
     throw std::runtime_error("the model's input takes " + std::to_string(dense_bytes(tensor)) +
-                             " bytes, the convolution's has " + std::to_string(dense.size()));
+                             " bytes, but the convolution's has " + std::to_string(dense.size()));
   }
   for_each_row(tensor, [&](std::size_t from, std::size_t to, std::size_t bytes) {
     std::memcpy(surface.data() + to, dense.data() + from, bytes);

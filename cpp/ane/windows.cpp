@@ -8,7 +8,7 @@
 namespace nnbt::ane {
 namespace {
 
-// Nominal cycles of one program repeat to well under 1 %; a second client adds its own.
+// Nominal cycles of one program repeat to well under 1 %; another client adds its own.
 constexpr double kSharedCycles = 1.05;
 constexpr double kTrafficRepeats = 0.005;
 constexpr std::size_t kMinWindows = 3;
@@ -57,7 +57,7 @@ void check_traffic_repeats(std::span<const CleanWindow> windows, Decoded& out) {
   out.add_reason(reason::kTrafficUnstable);
 }
 
-// What happened where no window is left to decode.
+// The result if no window can be decoded.
 Decoded without_window(std::span<const Window> windows, std::size_t resets) {
   Decoded out;
   out.windows_used = 0;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// First bytes of each length, and the least code point that needs it.
+// Lead byte of each sequence length, and the smallest code point that needs it.
 struct Form {
   unsigned char mask;
   unsigned char bits;
@@ -20,7 +20,7 @@ struct Form {
 constexpr std::array kForms = {Form{0xE0, 0xC0, 2, 0x80}, Form{0xF0, 0xE0, 3, 0x800},
                                Form{0xF8, 0xF0, 4, 0x10000}};
 
-// Bytes of the code point at the start of `rest`, which isn't ASCII; 0 where there's none.
+// Length of the multi-byte code point at the start of `rest`; 0 if it is not valid UTF-8.
 std::size_t code_point_bytes(std::string_view rest) {
   constexpr std::uint32_t kLast = 0x10FFFF;
   constexpr std::uint32_t kFirstSurrogate = 0xD800;

@@ -1,5 +1,5 @@
-// Writes JSON: each function returns the text of one value, so that values nest by composition.
-// The result is valid whatever goes in.
+// Writes JSON. Each function returns the text of one value, so values nest by composition. The
+// output is always valid JSON.
 #pragma once
 
 #include <concepts>
@@ -12,10 +12,10 @@ namespace nnbt::json {
 
 inline constexpr std::string_view kNull = "null";
 
-// A string; bytes that aren't UTF-8 become U+FFFD, as frameworks may return anything.
+// A string. Invalid UTF-8 becomes U+FFFD: frameworks may return anything.
 std::string text(std::string_view bytes);
 
-// null for a number that isn't finite; round trips exactly.
+// null if the number is not finite. The text reads back to the same double.
 std::string number(double value);
 
 std::string boolean(bool value);
@@ -26,7 +26,7 @@ std::string number(Integer value) {
   return std::to_string(value);
 }
 
-// A list of what `write` makes of each item.
+// A list with `write` applied to each item.
 template <typename Range, typename Write>
 std::string list(const Range& items, const Write& write) {
   std::string out = "[";
@@ -44,13 +44,13 @@ inline std::string numbers(const auto& items) {
   return list(items, [](const auto& item) { return number(item); });
 }
 
-// What `write` makes of the value, null where there is none.
+// `write` applied to the value, or null if there is none.
 template <typename Value, typename Write>
 std::string maybe(const std::optional<Value>& value, const Write& write) {
   return value ? write(*value) : std::string(kNull);
 }
 
-// An object, member by member.
+// An object, built member by member.
 class Object {
  public:
   Object& add(std::string_view key, std::string_view json) {

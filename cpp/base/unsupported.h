@@ -1,5 +1,6 @@
-// The one error for "cannot": its text is a sentence for the user that says what to do instead.
-// Python sees it as nnbt.Unsupported. Every other exception is a bug and propagates.
+// Thrown when this machine or library cannot do something. The text is a sentence for the user that
+// says what to do instead. Python sees it as nnbt.Unsupported. Any other exception is a bug and
+// propagates.
 #pragma once
 
 #include <stdexcept>

@@ -23,7 +23,8 @@ namespace {
 ane::Precision precision_of(const std::string& name) {
   if (name == "fp16") return ane::Precision::kFp16;
   if (name == "int8") return ane::Precision::kInt8;
-  throw std::invalid_argument("precision must be 'fp16' or 'int8', the type the engine multiplies");
+  throw std::invalid_argument(
+      "precision must be 'fp16' or 'int8', the type of the multiplied operands");
 }
 
 ane::Layout layout_of(const std::optional<std::string>& name) {
@@ -74,7 +75,8 @@ void add_types(nb::module_& m) {
       .def_ro("right", &ane::Identity::right)
       .def_ro("holds", &ane::Identity::holds);
 
-  nb::class_<ane::Decoded>(m, "AneDecoded", "What the counters support; see nnbt.ane.Decoded.")
+  nb::class_<ane::Decoded>(m, "AneDecoded",
+                           "What the counters support; see the Python class Decoded.")
       .def_prop_ro("status", [](const ane::Decoded& d) { return ane::status_row(d.status).name; })
       .def_prop_ro("layout",
                    [](const ane::Decoded& d) -> std::optional<std::string_view> {
@@ -112,7 +114,8 @@ void add_types(nb::module_& m) {
       .def_ro("windows_shared", &ane::Decoded::windows_shared)
       .def_ro("deltas", &ane::Decoded::deltas);
 
-  nb::class_<ane::Context>(m, "AneContext", "What is known of an evaluation besides counters.")
+  nb::class_<ane::Context>(m, "AneContext",
+                           "What is known about an evaluation besides its counters.")
       .def(
           "__init__",
           [](ane::Context* self, std::optional<double> macs, std::optional<double> wall_ns,
@@ -134,7 +137,7 @@ void add_types(nb::module_& m) {
           "min_bytes"_a = nb::none(), "max_bytes"_a = nb::none(), "cores"_a = 16,
           "precision"_a = "fp16", "architecture"_a = nb::none(), "layout"_a = nb::none());
 
-  nb::class_<ane::Window>(m, "AneWindow", "Two snapshots around the runs of one program.")
+  nb::class_<ane::Window>(m, "AneWindow", "Two snapshots before and after the runs of one program.")
       .def(
           "__init__",
           [](ane::Window* self, std::vector<std::uint64_t> before, std::vector<std::uint64_t> after,
@@ -145,7 +148,7 @@ void add_types(nb::module_& m) {
           },
           "before"_a, "after"_a, "evaluations"_a, "wall_ns"_a = nb::none(), "hw_ns"_a = nb::none());
 
-  nb::class_<ane::Observation>(m, "AneObservation", "One workload, to detect the layout from.")
+  nb::class_<ane::Observation>(m, "AneObservation", "One workload from which to detect the layout.")
       .def(
           "__init__",
           [](ane::Observation* self, ane::Deltas deltas, std::optional<double> macs,
@@ -163,13 +166,13 @@ namespace nnbt::bindings {
 void add_ane(nb::module_& m) {
   add_types(m);
   m.def("ane_decode", &ane::decode, "deltas"_a, "context"_a,
-        "Numbers that one evaluation's counter changes support.");
+        "Decodes the counter changes of one evaluation.");
   m.def(
       "ane_decode_windows",
       [](const std::vector<ane::Window>& windows, const ane::Context& context) {
         return ane::decode_windows(windows, context);
       },
-      "windows"_a, "context"_a, "The same from several windows, the cleanest of which counts.");
+      "windows"_a, "context"_a, "Decodes the cleanest of several windows.");
   m.def(
       "ane_detect_layout",
       [](const std::vector<ane::Observation>& observations)
@@ -185,19 +188,19 @@ void add_ane(nb::module_& m) {
         return ane::parse_registers(
             std::span(static_cast<const std::uint8_t*>(data.data()), data.size()));
       },
-      "data"_a, "Registers out of the framework's data; None for a length that isn't known.");
+      "data"_a, "Registers from the framework's data; None if its length is unknown.");
   m.def(
       "ane_helper_status",
       [](int return_code, bool timed_out, bool has_output) {
         return ane::status_row(ane::helper_status(return_code, timed_out, has_output)).name;
       },
       "return_code"_a, "timed_out"_a, "has_output"_a,
-      "Status of a helper process that ended so; negative return codes are signals.");
+      "Status of a helper process, by how it ended; negative return codes are signals.");
   m.def("ane_registers", &register_rows,
         "Rows (index, label, reading, dma17 reading, dma21 reading, evidence, falsifier); a\n"
         "reading is (meaning, unit, confidence).");
-  m.def("ane_statuses", &status_rows, "Rows (name, sentence) of every counter status.");
-  m.def("ane_reasons", &reason_rows, "Rows (code, sentence) of everything that limits a decoding.");
+  m.def("ane_statuses", &status_rows, "Rows (name, sentence) of all counter statuses.");
+  m.def("ane_reasons", &reason_rows, "Rows (code, sentence) of what can limit a decoding.");
 }
 
 }  // namespace nnbt::bindings

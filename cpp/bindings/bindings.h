@@ -1,5 +1,5 @@
-// One function per topic adds its classes and functions to nnbt._native. Only cpp/bindings/
-// includes nanobind.
+// One function per topic adds its classes and functions to nnbt._native. No other folder includes
+// nanobind.
 #pragma once
 
 #include <nanobind/nanobind.h>

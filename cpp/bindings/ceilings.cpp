@@ -1,4 +1,4 @@
-// What this processor could do at best: STREAM kernels and peak chains as Steps for measure().
+// Ceilings of this CPU: STREAM kernels and peak chains as Steps for measure().
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
@@ -42,27 +42,25 @@ void add_stream_tables(nb::module_& m) {
       .def_ro("writes", &StreamKernel::writes, "Arrays written.")
       .def_ro("operations", &StreamKernel::operations, "Floating-point operations per element.")
       .def_prop_ro("counted_bytes", &StreamKernel::counted_bytes,
-                   "Bytes per element in STREAM's convention: what the formula reads and writes.")
+                   "Bytes per element by STREAM's convention: what the formula reads and writes.")
       .def_prop_ro("write_allocate_bytes", &StreamKernel::write_allocate_bytes,
-                   "Bytes per element that cross the bus with ordinary stores, which first read\n"
-                   "what they write into the cache.")
+                   "Bytes per element that cross the memory bus, including write-allocate.")
       .def_prop_ro(
           "bcopy_bytes",
           [](const StreamKernel& k) {
             return k.bcopy_bytes > 0 ? std::optional(k.bcopy_bytes) : std::nullopt;
           },
-          "Bytes per element in the convention of bcopy (each moved byte counts once); None where\n"
-          "nothing is merely moved.")
+          "Bytes per element by the convention of bcopy (each moved byte counts once), or None.")
       .def_prop_ro(
           "nontemporal", [](const StreamKernel& k) { return k.writes > 0; },
-          "Whether non-temporal stores apply.");
+          "Whether there are non-temporal stores.");
 
   nb::class_<StreamSet>(m, "StreamSet", "STREAM loops compiled for one instruction set.")
       .def_prop_ro("isa", [](const StreamSet& set) { return set.isa; })
       .def_prop_ro("available", [](const StreamSet& set) { return set.missing().empty(); })
       .def_prop_ro(
           "reason", [](const StreamSet& set) { return reason_or_none(set.missing()); },
-          "Why this machine can't run them; None when it can.");
+          "Why this machine cannot run them, or None.");
 
   m.def(
       "stream_kernels",
@@ -88,17 +86,17 @@ void add_stream_step(nb::module_& m) {
       .def_prop_ro("threads", [](const StreamStep& s) { return s.team().size(); })
       .def_prop_ro(
           "cpus", [](const StreamStep& s) { return s.team().cpus(); },
-          "Processor each thread is pinned to; -1 where the system does not pin.")
+          "CPU of each thread; -1 if it is not pinned.")
       .def_prop_ro("passes", &StreamStep::passes, "Passes over the arrays per run.")
       .def_prop_ro("array_bytes", &StreamStep::array_bytes, "Bytes of one array.")
       .def_prop_ro("working_set_bytes", &StreamStep::working_set_bytes, "Bytes of all arrays.")
-      .def_prop_ro("huge_page_bytes", &StreamStep::huge_page_bytes,
-                   "Bytes that the system put into huge pages, now.")
+      .def_prop_ro("huge_page_bytes", &StreamStep::huge_page_bytes, "Bytes in huge pages now.")
       .def_prop_ro("work_bytes", &StreamStep::work_bytes,
-                   "Bytes of one run in STREAM's convention.")
-      .def_prop_ro("traffic_bytes", &StreamStep::traffic_bytes,
-                   "Bytes of one run that cross the bus when the arrays fit in no cache: with the\n"
-                   "reads that ordinary stores cause, without them for non-temporal stores.")
+                   "Bytes of one run by STREAM's convention.")
+      .def_prop_ro(
+          "traffic_bytes", &StreamStep::traffic_bytes,
+          "Bytes of one run that cross the memory bus if the arrays do not fit in any cache:\n"
+          "with write-allocate for ordinary stores, without it for non-temporal ones.")
       .def_prop_ro("work_ops", &StreamStep::work_ops, "Floating-point operations of one run.")
       .def_prop_ro(
           "destination",
@@ -108,10 +106,11 @@ void add_stream_step(nb::module_& m) {
                                                                nb::handle());
           },
           nb::rv_policy::reference_internal,
-          "A view of the array that the kernel writes; for read, of the one it reads.")
+          "A view of the array that the kernel writes (read: reads).")
       .def("verify", &StreamStep::verify, nb::call_guard<nb::gil_scoped_release>(),
-           "Compares every element with the closed form, poisons the destination, does one more\n"
-           "pass and compares again (read: compares its sums). None when all is right, else a\n"
+           "Compares every element with its expected value, poisons the destination, makes one "
+           "more\n"
+           "pass and compares again (read: compares its sums). None if all is correct, else a\n"
            "sentence. Call it after timing.");
 
   m.def(
@@ -122,16 +121,17 @@ void add_stream_step(nb::module_& m) {
       },
       "kernel"_a, "bytes"_a, "threads"_a = 0, "nontemporal"_a = false, nb::kw_only(),
       "passes"_a = 0, "isa"_a = "", nb::call_guard<nb::gil_scoped_release>(),
-      "A Step over arrays of `bytes` bytes each, over all threads (0: one per allowed "
-      "processor).\n\n"
+      "A Step over arrays of `bytes` bytes each, shared by all threads (0: one per allowed "
+      "CPU).\n\n"
       "passes = 0 chooses about 256 MiB of counted bytes per thread and run, so that waking the\n"
-      "threads (5 to 50 us) disappears in it; isa = \"\" takes the widest loops this machine has.\n"
-      "Raises Unsupported for an unknown kernel or isa, non-temporal stores where nothing is\n"
-      "stored, and arrays too small for the threads or too large for the machine.");
+      "threads (5 to 50 us) does not matter; isa = \"\" uses the widest available loops. Raises\n"
+      "Unsupported for an unknown kernel or isa, non-temporal stores of a kernel without stores,\n"
+      "and arrays too small for the threads or too large for the machine.");
 }
 
 void add_peak(nb::module_& m) {
-  nb::class_<PeakChain>(m, "PeakChain", "A row of the peak table: one instruction, on registers.")
+  nb::class_<PeakChain>(m, "PeakChain",
+                        "A row of the peak table: one instruction, on registers only.")
       .def_prop_ro("name", [](const PeakChain& c) { return c.name; })
       .def_prop_ro("isa", [](const PeakChain& c) { return c.isa; })
       .def_prop_ro(
@@ -140,22 +140,23 @@ void add_peak(nb::module_& m) {
           "accumulator", [](const PeakChain& c) { return c.accumulator; }, "dtype of the sums.")
       .def_prop_ro(
           "instruction", [](const PeakChain& c) { return c.instruction; },
-          "The counted instructions as an assembler spells them, joined by +; * is a wildcard.")
+          "The counted instructions in assembler, joined by +; * is a wildcard.")
       .def_prop_ro(
           "instructions", [](const PeakChain& c) { return c.work().instructions; },
-          "How many of them one iteration of the loop has.")
+          "Number of them in one iteration of the loop.")
       .def_prop_ro(
           "operations", [](const PeakChain& c) { return c.work().operations; },
           "Additions and multiplications of one iteration, with the vector length of this machine\n"
-          "(128 bits for SVE and SME where it has neither).")
+          "(128 bits for SVE and SME if it has neither).")
       .def_prop_ro(
           "instructions_per_cycle",
           [](const PeakChain& c) {
             const double rate = c.instructions_per_cycle();
             return rate > 0 ? std::optional(rate) : std::nullopt;
           },
-          "How many a core of this machine starts per cycle at best (execution ports); None where\n"
-          "that differs between chips in ways the table does not know.")
+          "Most of them that a core of this machine can start per cycle (execution ports); None "
+          "if\n"
+          "that differs between chips.")
       .def_prop_ro(
           "operations_per_cycle",
           [](const PeakChain& c) {
@@ -164,11 +165,11 @@ void add_peak(nb::module_& m) {
                                 static_cast<double>(work.instructions);
             return rate > 0 ? std::optional(rate) : std::nullopt;
           },
-          "Per core at best: times cores times clock this is the clock-derived peak.")
+          "Maximum per core; multiplied by cores and clock, the clock-derived peak.")
       .def_prop_ro("available", [](const PeakChain& c) { return c.unusable().empty(); })
       .def_prop_ro(
           "reason", [](const PeakChain& c) { return reason_or_none(c.unusable()); },
-          "Why this machine can't run the chain; None when it can.")
+          "Why this machine cannot run the chain, or None.")
       .def_prop_ro(
           "code_offset", [](const PeakChain& c) { return c.code_offset(); },
           "Address of the chain's code within the extension's file, for a disassembler.");
@@ -178,13 +179,14 @@ void add_peak(nb::module_& m) {
       .def_prop_ro("threads", [](const PeakStep& s) { return s.team().size(); })
       .def_prop_ro(
           "cpus", [](const PeakStep& s) { return s.team().cpus(); },
-          "Processor each thread is pinned to; -1 where the system does not pin.")
+          "CPU of each thread; -1 if it is not pinned.")
       .def_prop_ro("iterations", &PeakStep::iterations, "Of the loop, per thread and run.")
       .def_prop_ro("work_ops", &PeakStep::work_ops,
                    "Additions and multiplications of one run, all threads.")
       .def("verify", &PeakStep::verify,
-           "None when the sums of all runs so far were those of the closed form, else a sentence:\n"
-           "the chain lost work and its rate is not valid.");
+           "None if the sums of all runs so far were correct, else a sentence: the chain skipped "
+           "work\n"
+           "and its rate is not valid.");
 
   m.def(
       "peak_chains",
@@ -192,7 +194,7 @@ void add_peak(nb::module_& m) {
         const auto rows = nnbt::peak_chains();
         return std::vector<PeakChain>(rows.begin(), rows.end());
       },
-      "All chains of this architecture; `reason` tells why this machine can't run one.");
+      "All chains of this architecture; `reason` says why this machine cannot run one.");
   m.def(
       "make_peak",
       [](std::string_view chain, int threads, std::int64_t iterations,
@@ -201,10 +203,11 @@ void add_peak(nb::module_& m) {
       },
       "chain"_a, "threads"_a = 0, "iterations"_a = 0, nb::kw_only(), "cpus"_a = std::vector<int>{},
       nb::call_guard<nb::gil_scoped_release>(),
-      "A Step that runs a chain on so many threads (0: one per allowed processor).\n\n"
-      "iterations = 0 takes about 10 ms at 3 GHz. cpus, if there are any, are the processors that\n"
-      "the threads are pinned to, in this order. Raises Unsupported for an unknown chain or one\n"
-      "that this machine can't run.");
+      "A Step that runs a chain on that many threads (0: one per allowed CPU).\n\n"
+      "iterations = 0 takes about 10 ms at 3 GHz. The threads are pinned to `cpus`, in this "
+      "order,\n"
+      "if there are any. Raises Unsupported for an unknown chain, or one that this machine cannot\n"
+      "run.");
   m.def(
       "core_clock_hz",
       [](int threads, std::string_view under, int repetitions) {
@@ -212,9 +215,9 @@ void add_peak(nb::module_& m) {
       },
       "threads"_a = 1, "under"_a = "", nb::kw_only(), "repetitions"_a = 100,
       nb::call_guard<nb::gil_scoped_release>(),
-      "Clock of the slowest of `threads` cores in Hz, from dependent additions, one a cycle.\n\n"
-      "under names a peak chain that runs right before each reading, for the clock that wide\n"
-      "vectors or tiles leave. Median of the repetitions, 0.3 ms each.");
+      "Clock in Hz of the slowest of `threads` cores, from dependent additions, one per cycle.\n\n"
+      "`under` names a peak chain to run right before each reading, for the clock after wide\n"
+      "vectors or tiles. Median of the repetitions, 0.3 ms each.");
 }
 
 }  // namespace
@@ -226,9 +229,9 @@ void add_ceilings(nb::module_& m) {
   add_stream_step(m);
   add_peak(m);
   m.def("allowed_cpus", nnbt::allowed_cpus,
-        "Logical processors this process may use, one of each core first.");
+        "CPUs that this process may use: the first of each core, then their SMT siblings.");
   m.def("allowed_cores", nnbt::allowed_cores,
-        "How many cores those are: SMT siblings share one set of execution ports.");
+        "Number of cores among them: SMT siblings share one set of execution ports.");
   m.def(
       "cache_bytes",
       [] {
@@ -236,8 +239,7 @@ void add_ceilings(nb::module_& m) {
         for (const nnbt::CacheLevel& cache : nnbt::data_caches()) caches[cache.level] = cache.bytes;
         return caches;
       },
-      "Bytes of one data or unified cache by level; levels that the system doesn't tell are left\n"
-      "out.");
+      "Bytes of one data or unified cache, by level; unknown levels are left out.");
 }
 
 }  // namespace nnbt::bindings

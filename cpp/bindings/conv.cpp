@@ -83,13 +83,13 @@ void add_spec(nb::module_& m) {
       .def_ro("enqueue", &ConvSpec::enqueue, "Submissions in flight per run.")
       .def_ro("seed", &ConvSpec::seed)
       .def("to_json", &nnbt::to_json)
-      .def(
-          "validate", &nnbt::validate,
-          "Raises ValueError for numbers that make no convolution, Unsupported for a variant that\n"
-          "the device can't run.");
+      .def("validate", &nnbt::validate,
+           "Raises ValueError for invalid numbers, Unsupported for a variant that the device "
+           "cannot\n"
+           "run.");
 
   nb::class_<ConvWork>(m, "ConvWork", "Operations and bytes of one submission.")
-      .def_ro("ops", &ConvWork::ops, "2 B H W C C K K per layer, as published tables count.")
+      .def_ro("ops", &ConvWork::ops, "2 B H W C C K K per layer, as in published tables.")
       .def_ro("exact_ops", &ConvWork::exact_ops, "Without the taps that fall on padding.")
       .def_ro("input_bytes", &ConvWork::input_bytes)
       .def_ro("weight_bytes", &ConvWork::weight_bytes)
@@ -115,12 +115,12 @@ void add_data(nb::module_& m) {
         const nnbt::ConvScales scales = nnbt::conv_scales(spec);
         return std::pair(scales.activation, scales.weight);
       },
-      "spec"_a, "Real value of one int8 step of an activation and of a weight.");
+      "spec"_a, "Real values of one int8 step of an activation and of a weight.");
 
-  nb::class_<ConvCheck>(m, "ConvCheck", "Whether the result of a chain is right.")
+  nb::class_<ConvCheck>(m, "ConvCheck", "Whether the result of a chain is correct.")
       .def_ro("ok", &ConvCheck::ok)
       .def_ro("compared", &ConvCheck::compared,
-              "Values compared with a float64 reference; 0 where it's unaffordable or undefined.")
+              "Values compared with a float64 reference; 0 if it takes too long or is undefined.")
       .def_ro("relative_error", &ConvCheck::relative_error, "Euclidean, over the compared values.")
       .def_ro("zero_fraction", &ConvCheck::zero_fraction)
       .def_ro("non_finite", &ConvCheck::non_finite)
@@ -133,8 +133,8 @@ void add_data(nb::module_& m) {
         return nnbt::check_conv(spec, bytes, max_reference_macs);
       },
       "spec"_a, "output"_a, "max_reference_macs"_a = nnbt::kReferenceMacs,
-      "Compares sampled pixels with a float64 reference that costs at most so many\n"
-      "multiply-accumulates; always looks for zeros, infinities and NaN.");
+      "Compares sampled pixels with a float64 reference of at most that many\n"
+      "multiply-accumulates; always checks for zeros, infinities and NaN.");
 }
 
 void add_placement(nb::module_& m) {
@@ -170,7 +170,7 @@ void add_conv(nb::module_& m) {
   nb::class_<ConvStep, Step>(m, "ConvStep",
                              "A compiled chain: one run is spec.enqueue submissions.")
       .def_prop_ro("spec", [](const ConvStep& step) { return step.spec(); })
-      .def_prop_ro("compile_ns", &ConvStep::compile_ns, "Nanoseconds of building and compiling.")
+      .def_prop_ro("compile_ns", &ConvStep::compile_ns, "Nanoseconds to build and compile.")
       .def_prop_ro("device_name", &ConvStep::device_name)
       .def(
           "output", [](const ConvStep& step) { return as_bytes(step.output()); },
@@ -183,7 +183,7 @@ void add_conv(nb::module_& m) {
           "max_reference_macs"_a = nnbt::kReferenceMacs, Release(),
           "check_conv of the last result; run first.")
       .def("save_package", &ConvStep::save_package, "directory"_a, Release(),
-           "Writes a self-contained .mpsgraphpackage; returns what couldn't be added, or \"\".");
+           "Writes a self-contained .mpsgraphpackage; returns what could not be added, or \"\".");
   m.def(
       "conv_available",
       []() -> std::optional<std::string> {
@@ -191,14 +191,14 @@ void add_conv(nb::module_& m) {
         if (refusal.empty()) return std::nullopt;
         return refusal;
       },
-      "None where make_conv works on this machine, else the sentence that says why not.");
+      "None if make_conv works on this machine, else the reason.");
   m.def(
       "make_conv",
       [](const ConvSpec& spec, const std::optional<std::string>& package) {
         return nnbt::make_conv(spec, package.value_or(""));
       },
       "spec"_a, "package"_a = nb::none(), Release(),
-      "Builds and compiles the chain, or loads the package it was saved to.");
+      "Builds and compiles the chain, or loads it from a saved package.");
 }
 
 }  // namespace nnbt::bindings

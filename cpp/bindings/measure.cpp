@@ -38,7 +38,7 @@ class PythonStep final : public Step {
   PyObject* callable_;
 };
 
-// A garbage collection inside a run would be charged to the step.
+// A garbage collection during a run would count as time of the step.
 class GarbageCollectionOff {
  public:
   GarbageCollectionOff() : was_on_(PyGC_Disable() == 1) {}
@@ -61,7 +61,8 @@ Samples measure_step(const nb::object& step, const nnbt::MeasureOptions& options
   };
   const GarbageCollectionOff off;
   if (Step* native = nullptr; nb::try_cast<Step*>(step, native) && native != nullptr) {
-    // Taken back inside a run, the GIL would charge another thread's time slice (5 ms) to it.
+    // If a run had to reacquire the GIL, the time slice of another thread (5 ms) would count as its
+    // time.
     const auto locked_poll = [&poll](std::int64_t runs, std::int64_t elapsed_ns) {
       const nb::gil_scoped_acquire acquire;
       poll(runs, elapsed_ns);
@@ -70,9 +71,9 @@ Samples measure_step(const nb::object& step, const nnbt::MeasureOptions& options
     return nnbt::measure(*native, options, probes, locked_poll);
   }
   if (PyCallable_Check(step.ptr()) == 0) {
-    throw nb::type_error("measure: step must be a callable without arguments or a native Step");
+    throw nb::type_error("measure: step must be a callable without arguments, or a native Step");
   }
-  // A callable that is not written in Python need never let go of the GIL: other threads, such as
+  // A callable that is not written in Python may never release the GIL, so other threads, such as
   // one that draws progress, get their turn here.
   const auto yielding_poll = [&poll](std::int64_t runs, std::int64_t elapsed_ns) {
     {
@@ -91,7 +92,7 @@ std::span<const std::int64_t> as_span(const std::vector<std::int64_t>& samples) 
 namespace nnbt::bindings {
 
 void add_measure(nb::module_& m) {
-  nb::class_<Step>(m, "Step", "One blocking unit of native work that can be run again.")
+  nb::class_<Step>(m, "Step", "One blocking unit of native work that can be repeated.")
       .def(
           "run",
           [](Step& step) {
@@ -102,20 +103,21 @@ void add_measure(nb::module_& m) {
 
   m.def(
       "empty_step", []() -> std::unique_ptr<Step> { return std::make_unique<nnbt::EmptyStep>(); },
-      "A native step without work: timing it gives what the loop and the clock cost.");
+      "A native step that does nothing: its time is the cost of the loop and the clock.");
 
-  nb::class_<nnbt::Reading>(m, "Reading", "What a probe saw over the window of the timed runs.")
+  nb::class_<nnbt::Reading>(m, "Reading",
+                            "What a probe measured over the window of the timed runs.")
       .def_ro("name", &nnbt::Reading::name)
       .def_ro("unit", &nnbt::Reading::unit)
       .def_ro("value", &nnbt::Reading::value);
 
-  nb::class_<Samples>(m, "Samples", "Run times of one step, with how they were taken.")
+  nb::class_<Samples>(m, "Samples", "Run times of one step, and how they were measured.")
       .def_ro("samples_ns", &Samples::samples_ns, "Nanoseconds of each timed run, in order.")
       .def_ro("first_run_ns", &Samples::first_run_ns,
-              "Nanoseconds of the very first run: compilation, allocation, cold caches.")
+              "Nanoseconds of the very first run, with compilation, allocation and cold caches.")
       .def_ro("warmup_runs", &Samples::warmup_runs)
       .def_ro("window_ns", &Samples::window_ns,
-              "From before the first timed run until after the last.")
+              "From the start of the first timed run to the end of the last.")
       .def_ro("settled", &Samples::settled,
               "Whether warm-up ended because run times stopped falling.")
       .def_prop_ro(
@@ -123,13 +125,13 @@ void add_measure(nb::module_& m) {
           "Why timing ended: runs, precise, budget or max_runs.")
       .def_ro("readings", &Samples::readings);
 
-  nb::class_<nnbt::ClockInfo>(m, "ClockInfo", "Properties of the clock, measured.")
+  nb::class_<nnbt::ClockInfo>(m, "ClockInfo", "Measured properties of the clock.")
       .def_ro("resolution_ns", &nnbt::ClockInfo::resolution_ns)
       .def_ro("cost_ns", &nnbt::ClockInfo::cost_ns);
 
   m.def(
       "calibrate_clock", [] { return nnbt::calibrate_clock(); },
-      "Measures resolution and cost of the clock (about 1 ms).");
+      "Measures the resolution and cost of the clock (about 1 ms).");
 
   m.def(
       "measure",
@@ -144,13 +146,14 @@ void add_measure(nb::module_& m) {
       "max_runs"_a = 1'000'000, "budget_s"_a = 3.0, "min_window_s"_a = 0.0,
       "relative_interval"_a = 0.01, "on_progress"_a = nb::none(),
       "Runs and times a callable without arguments or a native Step.\n\n"
-      "runs > 0 gives exactly so many samples; runs = 0 goes on until the half-width of the 95 %\n"
-      "interval of the median is within relative_interval of it or budget_s seconds are spent.\n"
+      "runs > 0 takes exactly that many samples; runs = 0 continues until the half-width of the\n"
+      "95 % interval of the median, relative to it, is at most relative_interval, or budget_s\n"
+      "seconds have passed.\n"
       "on_progress(timed_runs, elapsed_ns) is called between runs, at most every 50 ms.");
 
   m.def(
       "median", [](const std::vector<std::int64_t>& s) { return nnbt::median(as_span(s)); },
-      "samples_ns"_a, "Median in nanoseconds; NaN for no samples.");
+      "samples_ns"_a, "Median in nanoseconds; NaN if there are no samples.");
   m.def(
       "quantile",
       [](const std::vector<std::int64_t>& s, double q) { return nnbt::quantile(as_span(s), q); },

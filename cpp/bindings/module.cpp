@@ -5,10 +5,10 @@ namespace nb = nanobind;
 
 NB_MODULE(_native, m) {
   m.doc() = "Native part of nnbt: timing loop, probes, statistics.";
-  // An exception at interpreter exit keeps objects alive; a report of leaks would only hide it.
+  // An exception at interpreter exit keeps objects alive; a leak report would only hide it.
   nb::set_leak_warnings(false);
   nb::exception<nnbt::Unsupported>(m, "Unsupported", PyExc_RuntimeError).doc() =
-      "Something this machine or library can't do; the text says what to do instead.";
+      "This machine or library cannot do something; the text says what to do instead.";
   nnbt::bindings::add_ane(m);
   nnbt::bindings::add_measure(m);
   nnbt::bindings::add_ceilings(m);

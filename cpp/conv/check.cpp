@@ -67,7 +67,7 @@ Range reach(const ConvSpec& spec, Range range, std::int64_t input_size) {
 
 struct Needed {
   std::vector<std::pair<Range, Range>>
-      windows;  // rows and columns before layer 0, 1, ... and at the end
+      windows;  // rows and columns before each layer, and of the output
   double macs = 0;
 };
 
@@ -88,8 +88,8 @@ Needed needed(const ConvSpec& spec, std::int64_t row, std::int64_t column) {
   return result;
 }
 
-// Weights as real values, reordered to [output][tap][input] so that the inner sum runs over
-// neighbours in memory.
+// Weights as real values, reordered to [output][tap][input] so that the inner sum reads contiguous
+// memory.
 std::vector<double> real_weights(const ConvSpec& spec, std::int64_t layer) {
   const std::vector<std::byte> bytes = conv_weights(spec, layer);
   const std::size_t element_bytes = conv_weight_element_bytes(spec.variant);
@@ -127,7 +127,7 @@ Window convolve(const ConvSpec& spec, Window& input, const std::vector<double>& 
       for (std::int64_t tap = 0; tap < spec.kernel * spec.kernel; ++tap) {
         const std::int64_t y = row + (tap / spec.kernel) - before;
         const std::int64_t x = column + (tap % spec.kernel) - before;
-        // The input window was clipped at the image, so what lies outside of it is padding.
+        // The input window was clipped to the image, so everything outside it is padding.
         const bool inside = y >= input.rows.begin && y < input.rows.end &&
                             x >= input.columns.begin && x < input.columns.end;
         if (inside) {
@@ -139,7 +139,7 @@ Window convolve(const ConvSpec& spec, Window& input, const std::vector<double>& 
   return output;
 }
 
-// What a layer hands to the next one: int8 variants round to steps and saturate.
+// Converts the output of a layer to what the next one reads: int8 variants round and saturate.
 void requantise(const ConvSpec& spec, Window& window) {
   if (conv_element_bytes(spec.variant) != 1) return;
   const double step = conv_scales(spec).activation;
@@ -191,16 +191,16 @@ std::string describe(const ConvSpec& spec, const ConvCheck& check, double limit)
   std::ostringstream text;
   text.precision(3);
   if (check.non_finite > 0) {
-    text << check.non_finite << " values of the result are infinite or not a number";
+    text << check.non_finite << " values of the result are infinite or NaN";
   } else if (spec.fill == ConvFill::kZeros) {
-    text << (check.ok ? "all zero, as the zero-filled data must give"
-                      : "zero-filled data gave a result that isn't zero");
+    text << (check.ok ? "all zero, as expected for zero-filled data"
+                      : "the result for zero-filled data is not zero");
   } else if (check.zero_fraction > 0.5) {
     text << check.zero_fraction * 100 << " % of the result is zero: the work was not done";
   } else if (check.compared == 0) {
-    text << "finite and not zero, not compared: "
+    text << "finite and not zero, but not compared: "
          << (limit == 0 && !int8_is_exact(spec)
-                 ? "int8 sums leave int8 here, and what MPSGraph does then is undocumented"
+                 ? "int8 sums exceed int8 here, which MPSGraph does not define"
                  : "a float64 reference would take too long");
   } else {
     text << check.compared << " values differ from a float64 reference by " << check.relative_error
@@ -249,7 +249,7 @@ std::vector<double> ConvReference::pixel(std::int64_t image, std::int64_t row,
 ConvCheck check_conv(const ConvSpec& spec, std::span<const std::byte> output,
                      double max_reference_macs) {
   if (output.size() != conv_work(spec).output_bytes) {
-    throw std::invalid_argument("the output doesn't have the size that the spec gives");
+    throw std::invalid_argument("the output does not have the size of the spec");
   }
   ConvCheck check;
   scan(spec, output, check);
@@ -259,7 +259,7 @@ ConvCheck check_conv(const ConvSpec& spec, std::span<const std::byte> output,
     check.ok = check.non_finite == 0 && check.zero_fraction == 1;
   } else {
     if (defined) compare(spec, output, max_reference_macs, check);
-    // An exact int8 chain sums few small numbers, so many of its results are rightly zero.
+    // An exact int8 chain adds up a few small numbers, so many results are legitimately zero.
     const bool zeros_fit = check.zero_fraction <= 0.5 || (limit == 0 && check.compared > 0);
     check.ok = check.non_finite == 0 && zeros_fit && check.relative_error <= limit;
     if (check.compared == 0) check.ok = check.non_finite == 0 && zeros_fit;

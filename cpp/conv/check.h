@@ -1,5 +1,5 @@
-// Says whether the result of a convolution chain is right: a float64 reference where it's
-// affordable, "finite and not zero" everywhere.
+// Checks the result of a convolution chain: against a float64 reference if that is affordable, and
+// always for zeros and values that are not finite.
 #pragma once
 
 #include <cstddef>
@@ -14,24 +14,24 @@ namespace nnbt {
 
 struct ConvCheck {
   bool ok = false;
-  std::int64_t compared = 0;  // values compared with the reference; 0: only looked at
-  double relative_error = 0;  // |result - reference| / |reference|, Euclidean, over those values
+  std::int64_t compared = 0;  // values compared with the reference; 0: none
+  double relative_error = 0;  // |result - reference| / |reference| of those values, Euclidean
   double zero_fraction = 0;   // of the whole output
   std::int64_t non_finite = 0;
   std::string detail;  // one sentence
 };
 
-// Float16 chains round once per layer (2^-11 each) and Winograd transforms lose another 1e-2; int8
-// steps round to 1/32 of the signal. Wrong channels, taps or signs give an error near 1.4.
+// Float16 chains round once per layer (2^-11), Winograd transforms lose another 1e-2, and int8
+// steps are 1/32 of the signal. Wrong channels, taps or signs give an error near 1.4.
 inline constexpr double kConvTolerance = 0.05;
 
-// Multiply-accumulates that the reference may cost: about a second.
+// Limit on the multiply-accumulates of the reference: about a second.
 inline constexpr double kReferenceMacs = 4e8;
 
 ConvCheck check_conv(const ConvSpec& spec, std::span<const std::byte> output,
                      double max_reference_macs = kReferenceMacs);
 
-// The chain in float64, one output pixel at a time: only the pixels that reach it are computed.
+// The chain in float64, computed for one output pixel at a time from only the pixels it depends on.
 class ConvReference {
  public:
   explicit ConvReference(const ConvSpec& spec);
@@ -39,7 +39,7 @@ class ConvReference {
   // All channels of one output pixel, as real values (int8 steps times their scale).
   std::vector<double> pixel(std::int64_t image, std::int64_t row, std::int64_t column);
 
-  // Multiply-accumulates that pixel() takes there.
+  // Multiply-accumulates of pixel() for that position.
   double macs(std::int64_t row, std::int64_t column) const;
 
  private:

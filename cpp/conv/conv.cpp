@@ -12,7 +12,7 @@
 namespace nnbt {
 namespace {
 
-// Combinations that must not reach MPSGraph; every other cell of variant x device is allowed.
+// Combinations that must not reach MPSGraph; every other variant and device is allowed.
 struct Refusal {
   ConvVariant variant;
   ConvDevice device;
@@ -20,8 +20,8 @@ struct Refusal {
 };
 constexpr Refusal kRefusals[] = {
     {ConvVariant::kInt8, ConvDevice::kGpu,
-     "MPSGraph has no int8 convolution on the GPU (it would abort the process); use the Neural "
-     "Engine (--device ane) or --variant w8a8"},
+     "MPSGraph has no int8 convolution on the GPU and would abort the process; use --device ane "
+     "or --variant w8a8"},
 };
 
 constexpr std::int64_t kMaxDimension = 1 << 20;
@@ -37,8 +37,8 @@ double power(double base, int exponent) {
   return result;
 }
 
-// Taps along one axis that meet the image, summed over the outputs of a SAME convolution; the side
-// that gets the larger half of an even kernel's padding makes no difference to the sum.
+// Taps along one axis that fall on the image, summed over the outputs of a SAME convolution. For an
+// even kernel, which side gets more padding does not change the sum.
 double taps_inside(std::int64_t size, std::int64_t kernel) {
   double taps = 0;
   for (std::int64_t tap = 0; tap < kernel; ++tap) {
@@ -90,27 +90,26 @@ void validate(const ConvSpec& spec) {
   for (const std::int64_t value :
        {spec.batch, spec.size, spec.channels, spec.layers, spec.kernel, spec.enqueue}) {
     require(value >= 1 && value <= kMaxDimension,
-            "batch, size, channels, layers, kernel and enqueue must lie between 1 and 1048576");
+            "batch, size, channels, layers, kernel and enqueue must be between 1 and 1048576");
   }
-  require(
-      conv_output_size(spec, spec.layers) >= 1,
-      "the image is used up before the last layer: without padding every layer takes kernel - 1 "
-      "pixels");
+  require(conv_output_size(spec, spec.layers) >= 1,
+          "the image is too small for so many layers: without padding each one removes kernel - 1 "
+          "pixels");
   const double pixels = power(static_cast<double>(spec.size), 2);
   const auto channels = static_cast<double>(spec.channels);
   require(
       static_cast<double>(spec.batch) * channels * pixels * 2 <= kMaxTensorBytes &&
           channels * channels * power(static_cast<double>(spec.kernel), 2) * 2 <= kMaxTensorBytes,
-      "a tensor would be over 16 GiB");
+      "a tensor would exceed 16 GiB");
   require(
       !spec.optimization_level || *spec.optimization_level == 0 || *spec.optimization_level == 1,
-      "the optimisation level is 0 or 1");
+      "the optimisation level must be 0 or 1");
   for (const Refusal& row : kRefusals) {
     if (row.variant == spec.variant && row.device == spec.device) throw Unsupported(row.sentence);
   }
   if (spec.device == ConvDevice::kAne && optimization_level(spec) == 0) {
     throw Unsupported(
-        "optimisation level 0 keeps a graph on the GPU; leave the level out for the Neural Engine");
+        "optimisation level 0 keeps a graph on the GPU; omit it for the Neural Engine");
   }
 }
 

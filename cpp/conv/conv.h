@@ -1,6 +1,6 @@
-// The Apple seam: 2-D convolution chains through MPSGraph, in pure C++. The build picks the folder
-// that implements make_conv (objc, or a refusal in cpp/linux); everything that is arithmetic is in
-// conv.cpp, data.h, check.h and package/placement.h, and runs everywhere.
+// 2-D convolution chains through MPSGraph, as pure C++. The build selects the implementation of
+// make_conv (objc, or a refusal in cpp/linux); the arithmetic (conv.cpp, data.h, check.h,
+// package/placement.h) runs everywhere.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ enum class ConvVariant {
   kFp16,  // float16 convolution
   kInt8,  // int8 convolution, cast to float16 and back between layers
   kQdq,   // dequantise, float16 convolution with float16 weights, quantise
-  kW8a8,  // the same with int8 weights: compilers may fuse it to an int8 convolution
+  kW8a8,  // as qdq with int8 weights: compilers may fuse it to int8
 };
 enum class ConvFill { kNormal, kZeros };
 enum class ConvPadding { kSame, kValid };
 enum class ConvLayout { kNchw, kNhwc };
 
-// L layers, each from `channels` to `channels`, square images and kernels, stride 1.
+// `layers` layers, each from `channels` to `channels`; square images and kernels, stride 1.
 struct ConvSpec {
   std::int64_t batch = 1;
   std::int64_t size = 256;  // height and width of the input
@@ -39,63 +39,60 @@ struct ConvSpec {
   ConvPadding padding = ConvPadding::kSame;
   ConvLayout layout = ConvLayout::kNchw;
   bool shared_weights = true;  // one weight constant for all layers
-  // 0 keeps the graph on the GPU, 1 lets MPSGraph place it; none: 0 for the GPU, 1 for the ANE.
+  // 0 keeps the graph on the GPU, 1 lets MPSGraph place it. Default: 0 for the GPU, 1 for the ANE.
   std::optional<int> optimization_level;
-  std::int64_t enqueue = 1;  // submissions in flight per run; above 1 dispatch overlaps
+  std::int64_t enqueue = 1;  // submissions in flight per run; above 1, dispatch overlaps
   std::uint64_t seed = 1;
 };
 
 // Bytes of one element of the input and the output.
 std::size_t conv_element_bytes(ConvVariant variant);
 
-// Size of one image after `layers` layers.
+// Height and width of an image after `layers` layers.
 std::int64_t conv_output_size(const ConvSpec& spec, std::int64_t layers);
 
 struct ConvWork {
-  double ops;        // 2 * multiply-accumulates by the usual count (border taps included)
-  double exact_ops;  // the same without the taps that fall on padding
+  double ops;        // 2 per multiply-accumulate, border taps included (usual count)
+  double exact_ops;  // without the taps that fall on padding
   std::size_t input_bytes;
   std::size_t weight_bytes;  // of all weight constants
   std::size_t output_bytes;
 };
 
-// Operations of one submission: ops = 2 B H W C C K K per layer; exact_ops counts a tap only where
-// it meets the image. A run makes spec.enqueue submissions.
+// Work of one submission: ops = 2 B H W C C K K per layer; exact_ops counts only taps that fall on
+// the image. A run makes spec.enqueue submissions.
 ConvWork conv_work(const ConvSpec& spec);
 
-// Throws std::invalid_argument for numbers that make no convolution, Unsupported for a variant that
-// the device can't run: INT8 on the GPU ends in abort() inside MPSGraph, so it's refused here.
+// Throws std::invalid_argument for invalid numbers, and Unsupported for a variant that the device
+// cannot run: INT8 on the GPU would call abort() inside MPSGraph.
 void validate(const ConvSpec& spec);
 
-// The optimisation level that the spec asks for or its device implies.
+// The optimisation level of the spec, or the default of its device.
 int optimization_level(const ConvSpec& spec);
 
-// The spec as one JSON object, with the names that the command line uses; kept inside saved
-// packages.
+// The spec as a JSON object, with the names of the command line; also stored in saved packages.
 std::string to_json(const ConvSpec& spec);
 
 class ConvStep : public Step {
  public:
   virtual const ConvSpec& spec() const = 0;
-  virtual std::int64_t compile_ns() const = 0;  // building apart from every run
+  virtual std::int64_t compile_ns() const = 0;  // time to build and compile, not part of any run
   virtual std::string device_name() const = 0;
-  // The bytes of the last result in the spec's layout; valid until the next run.
+  // Bytes of the last result, in the spec's layout; valid until the next run.
   virtual std::span<const std::byte> output() const = 0;
-  // Serialises to a temporary package and reads its manifest; runs once if nothing ran yet. Not to
-  // be called inside a timed run.
+  // Serialises to a temporary package and reads its manifest, after one run if there was none. Not
+  // for use within a timed run.
   virtual PlacementEvidence placement() = 0;
-  // Writes a self-contained package directory: serialised beside the target, verified, renamed;
-  // runs once if nothing ran yet, since MPSGraph may compile the ANE's part that late.
-  // Returns what couldn't be added (a sentence), empty when complete. Throws Unsupported where the
-  // target exists or can't be written.
+  // Writes a self-contained package directory (see save_package in package/save.h), after one run
+  // if there was none: MPSGraph may compile the ANE part that late.
   virtual std::string save_package(const std::string& directory) = 0;
 };
 
-// Empty where convolutions can be made on this machine, else the sentence that says why not.
+// Empty if this machine can run convolutions through MPSGraph, else the reason as a sentence.
 std::string conv_refusal();
 
-// Builds and compiles the chain; `package` loads a saved package instead (the spec must be the one
-// it was saved with). Throws Unsupported, std::invalid_argument or std::runtime_error.
+// Builds and compiles the chain, or loads it from `package`, which must have been saved with the
+// same spec. Throws Unsupported, std::invalid_argument or std::runtime_error.
 std::unique_ptr<ConvStep> make_conv(const ConvSpec& spec, const std::string& package = {});
 
 }  // namespace nnbt

@@ -9,15 +9,15 @@
 namespace nnbt {
 namespace {
 
-constexpr double kInt8Sigma = 32;  // int8 activations and weights: 4 sigma fit into 127
+constexpr double kInt8Sigma = 32;  // of int8 activations and weights: 4 sigma reach 127
 constexpr std::uint64_t kWeightStream = 0x5EED;
 constexpr double kHalfMax = 65504;
-// Powers of one random operator grow with its largest eigenvalue, which lies above the average gain
-// for few channels: 50 layers of a shared 3x3 kernel grew 3e6-fold at 8 channels, 4300 at 32, 28 at
-// 128 and 3 at 256 without this.
+// Powers of one random operator grow with its largest eigenvalue, which exceeds the average gain
+// for few channels: without this correction, 50 layers of a shared 3x3 kernel grew 3e6-fold at 8
+// channels, 4300 at 32, 28 at 128 and 3 at 256.
 constexpr double kSharedGrowth = 0.5;
 
-// splitmix64 (Steele, Lea, Flood 2014): one addition and a mix per number, any seed is good.
+// splitmix64 (Steele, Lea, Flood 2014): one addition and a mix per number; any seed works.
 class Random {
  public:
   Random(std::uint64_t seed, std::uint64_t stream) : state_((seed << 32U) ^ stream) {}
@@ -33,7 +33,7 @@ class Random {
   // Uniform in (0, 1].
   double uniform() { return (static_cast<double>(next() >> 11U) + 1) * 0x1p-53; }
 
-  // Box-Muller, both numbers of a pair used.
+  // Box-Muller; both numbers of a pair are used.
   double normal() {
     if (has_second_) {
       has_second_ = false;
@@ -61,7 +61,7 @@ class Random {
 
 void push_half(std::vector<std::byte>& out, double value) {
   std::uint16_t bits = float_to_half(value);
-  if ((bits & 0x7FFFU) == 0) bits |= 1U;  // never a zero
+  if ((bits & 0x7FFFU) == 0) bits |= 1U;  // never zero
   out.push_back(static_cast<std::byte>(bits & 0xFFU));
   out.push_back(static_cast<std::byte>(bits >> 8U));
 }
@@ -76,20 +76,21 @@ double taps_per_output(const ConvSpec& spec) {
   return static_cast<double>(spec.channels * spec.kernel * spec.kernel);
 }
 
-// int8 weights of +-1 to +-limit such that 8 sigma of a product sum with saturated inputs stay
-// below float16's largest number, through which the result is cast.
+// int8 weights of +-1 to +-limit, such that 8 sigma of a sum with saturated inputs stay below the
+// largest float16, through which the result is cast.
 double int8_weight_limit(const ConvSpec& spec) {
   if (int8_is_exact(spec)) return 1;
   const double largest_sum = 8 * 127 * std::sqrt(taps_per_output(spec));
   return std::clamp(std::floor(kHalfMax / largest_sum), 1.0, 4.0);
 }
 
-// Largest |input| for which the chain with weights of +-1 stays inside int8; below 1: none.
+// Largest |input| for which a chain with weights of +-1 stays within int8; below 1 if there is
+// none.
 double int8_exact_input(const ConvSpec& spec) {
   return std::floor(127 / std::pow(taps_per_output(spec), static_cast<double>(spec.layers)));
 }
 
-// One SAME layer of taps along an axis: each output adds up the inputs that its taps meet.
+// One SAME layer along an axis: each output adds up the inputs under its taps.
 std::vector<double> add_taps(const std::vector<double>& axis, std::int64_t kernel) {
   const auto size = static_cast<std::int64_t>(axis.size());
   std::vector<double> result(axis.size(), 0.0);

@@ -1,4 +1,4 @@
-// IEEE binary16 by its bits, so that no compiler support is needed.
+// IEEE binary16 conversions on the bits, without compiler support.
 #pragma once
 
 #include <algorithm>
@@ -7,19 +7,18 @@
 
 namespace nnbt {
 
-// Rounds to nearest, ties to even; values of 65520 and above become infinity.
+// Rounds to nearest, ties to even; 65520 and above become infinity.
 inline std::uint16_t float_to_half(double value) {
   const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   const double magnitude = std::abs(value);
   if (std::isnan(value)) return sign | 0x7E00;
   if (magnitude >= 65520.0) return sign | 0x7C00;
   if (magnitude < 0x1p-25) return sign;
-  // Below 2^-14 the numbers are subnormal and keep the spacing of that exponent.
+  // Below 2^-14, numbers are subnormal and have the spacing of that exponent.
   const int exponent = std::max(std::ilogb(magnitude), -14);
   const auto steps =
       static_cast<std::uint32_t>(std::nearbyint(std::scalbn(magnitude, 10 - exponent)));
-  // The hidden bit (1024 steps) adds one to the exponent field, and so does a carry out of
-  // rounding.
+  // The hidden bit (1024 steps) adds one to the exponent field, and so does a carry from rounding.
   return static_cast<std::uint16_t>(sign + steps +
                                     (static_cast<std::uint32_t>(exponent + 14) << 10U));
 }

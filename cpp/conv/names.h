@@ -1,4 +1,4 @@
-// The names of a convolution's choices, as the command line, JSON and Python spell them.
+// Names of the options of a convolution, as used on the command line, in JSON and in Python.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ struct ConvNames {
     return {};
   }
 
-  // Throws std::invalid_argument that lists the names for an unknown one.
+  // Throws std::invalid_argument, listing the known names, for any other.
   Enum value(std::string_view wanted) const {
     std::string known;
     for (const auto& [name, value] : rows) {

@@ -1,5 +1,5 @@
-// What a file compiled for one instruction set hands to the tables of peak.h and stream.h: plain
-// functions. No library header here, for the reason peak_loop.h gives.
+// What the files compiled for one instruction set provide to the tables of peak.h and stream.h:
+// plain functions. No library headers here; peak_loop.h says why.
 #pragma once
 
 #include <cstddef>
@@ -7,24 +7,24 @@
 
 namespace nnbt {
 
-// What a chain does in one iteration of its loop; with registers of no fixed length, at 128 bits.
+// Work of one iteration of a chain's loop. For registers of variable length: with 128 bits.
 struct ChainWork {
-  std::int64_t instructions;  // of the counted kind, in the loop body
+  std::int64_t instructions;  // counted ones in the loop body
   std::int64_t operations;    // additions and multiplications, all lanes
-  double sum;                 // growth of the sum over all accumulators, lanes included
+  double sum;                 // increase of the sum over all lanes of all accumulators
 };
 
 struct ChainCode {
-  // Data, not a function: to describe a chain must not run code of its instruction set. (GCC 15
-  // made AVX-512 of these sums, and a list of the chains ended other processors by SIGILL.)
+  // Data, not a function: describing a chain must not run code of its instruction set. (GCC 15
+  // compiled these sums to AVX-512, and listing the chains crashed other CPUs with SIGILL.)
   ChainWork work;
   // Runs 1 <= iterations <= max_iterations and returns the sum over all accumulators.
   double (*run)(std::int64_t iterations);
-  std::int64_t max_iterations;  // beyond it the accumulators would round or overflow
+  std::int64_t max_iterations;  // beyond, accumulators would round or overflow
 };
 
-// One pass over n doubles, n a multiple of 8, all arrays aligned to 64 bytes; s is the scalar of
-// the kernel. Returns the sum that `read` computes, 0 for the others.
+// One pass over n doubles (a multiple of 8); all arrays are aligned to 64 bytes; s is the scalar of
+// the kernel. Returns the sum for `read`, 0 for the others.
 using StreamPass = double (*)(double* out, const double* x, const double* y, std::size_t n,
                               double s);
 
@@ -33,7 +33,7 @@ inline constexpr std::size_t kStreamKernels = 6;
 
 struct StreamCode {
   StreamPass ordinary[kStreamKernels];
-  StreamPass nontemporal[kStreamKernels];  // null where a kernel stores nothing
+  StreamPass nontemporal[kStreamKernels];  // null if the kernel stores nothing
 };
 
 }  // namespace nnbt

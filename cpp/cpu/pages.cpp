@@ -19,8 +19,8 @@ Pages::Pages(std::size_t bytes) : mapped_bytes_(bytes + kHugePage) {
   mapping_ =
       mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping_ == MAP_FAILED) {
-    throw Unsupported("The system gives no " + std::to_string(mapped_bytes_ / 1024 / 1024) +
-                      " MiB of memory: choose smaller arrays.");
+    throw Unsupported("The system cannot allocate " + std::to_string(mapped_bytes_ / 1024 / 1024) +
+                      " MiB of memory: use smaller arrays.");
   }
   data_ = mapping_;
   std::size_t space = mapped_bytes_;

@@ -1,5 +1,5 @@
-// Memory straight from the system: untouched, so that the thread that first writes a page decides
-// which memory node it comes from, and aligned for huge pages.
+// Memory directly from the system: untouched, so that the thread that first writes a page decides
+// its NUMA node, and aligned for huge pages.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace nnbt {
 
 class Pages {
  public:
-  // Throws Unsupported when the system has not so much memory to give.
+  // Throws Unsupported if the system has not enough memory.
   explicit Pages(std::size_t bytes);
   ~Pages();
   Pages(const Pages&) = delete;
@@ -18,7 +18,7 @@ class Pages {
   // Aligned to 2 MiB.
   [[nodiscard]] void* data() const { return data_; }
 
-  // How many bytes lie in huge pages now: what was granted, not what was asked for.
+  // Bytes in huge pages now: what was granted, not what was requested.
   [[nodiscard]] std::int64_t huge_bytes() const;
 
  private:

@@ -31,7 +31,7 @@ std::int64_t automatic_iterations(const PeakChain& chain) {
       1, static_cast<std::int64_t>(kAutomaticCycles * (rate > 0 ? rate : 2) / instructions));
 }
 
-// In pieces, each with fresh accumulators, so that no sum outgrows what its dtype holds exactly.
+// In pieces with fresh accumulators, so that no sum exceeds what its dtype holds exactly.
 double run_in_pieces(const ChainCode& code, std::int64_t iterations) {
   double sum = 0;
   for (std::int64_t left = iterations; left > 0; left -= code.max_iterations) {
@@ -41,12 +41,12 @@ double run_in_pieces(const ChainCode& code, std::int64_t iterations) {
 }
 
 constexpr double kLoadShare = 0.03;  // of automatic_iterations: 0.3 ms
-// 5 us at 3 GHz. A Xeon has 2.30 GHz for tiles, as additions in between them tell; after 0.3 ms of
-// tiles, additions of 5 us told 2.28 (the median), of 20 us 2.33, of 0.1 ms 2.47 and of 0.2
-// ms 2.58.
-constexpr std::int64_t kAdditions = 15'008;  // a multiple of those in an iteration, 16
+// 5 us at 3 GHz. A Xeon has 2.30 GHz for tiles, measured by additions between them. After 0.3 ms of
+// tiles, additions measured 2.28 in 5 us (the median), 2.33 in 20 us, 2.47 in 0.1 ms and 2.58 in
+// 0.2 ms.
+constexpr std::int64_t kAdditions = 15'008;  // a multiple of 16, the additions in an iteration
 
-// Median time in which this core does kAdditions, each time right after the load.
+// Median time of kAdditions on this core, each time right after the load.
 double addition_ns(const PeakChain& additions, const PeakChain& load, int repetitions) {
   const std::int64_t iterations = kAdditions / additions.code->work.operations;
   const auto load_iterations = static_cast<std::int64_t>(
@@ -64,13 +64,13 @@ double addition_ns(const PeakChain& additions, const PeakChain& load, int repeti
   return median(times);
 }
 
-// The signal that ends a child process within one iteration; 0 if none does. The child calls
-// nothing but the chain, since other threads may have held locks at the moment of the fork.
+// The signal that kills a child process within one iteration; 0 if none. The child calls only the
+// chain: other threads may have held locks at the time of the fork.
 int fatal_signal(const ChainCode& code) {
   const pid_t child = fork();
-  if (child == -1) return 0;  // no room for a process: believe the processor
+  if (child == -1) return 0;  // no process available: trust the CPU
   if (child == 0) {
-    // A handler of the parent (Python's faulthandler) would print a report of the end.
+    // The parent's handlers (such as Python's faulthandler) would report the crash.
     for (const int number : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) (void)std::signal(number, SIG_DFL);
     code.run(1);
     _exit(0);
@@ -99,9 +99,10 @@ std::string PeakChain::unusable() const {
   const int signal = entry->second;
   if (signal == 0) return {};
   const std::string ends =
-      "The processor reports " + std::string(isa) + ", but running it ends the process";
-  if (signal == SIGILL) return ends + ": the hypervisor or system does not allow it.";
-  return ends + " (" + strsignal(signal) + "): a fault of nnbt or of the system, please report it.";
+      "The CPU reports " + std::string(isa) + ", but running it kills the process";
+  if (signal == SIGILL) return ends + ": the hypervisor or operating system does not allow it.";
+  return ends + " (" + strsignal(signal) +
+         "). This is a bug in nnbt or the system: please report it.";
 }
 
 std::int64_t PeakChain::code_offset() const {
@@ -118,14 +119,13 @@ const PeakChain& find_peak_chain(std::string_view name) {
   std::string known;
   for (const PeakChain& chain : chains)
     known += (known.empty() ? "" : ", ") + std::string(chain.name);
-  throw Unsupported("There is no peak chain \"" + std::string(name) + "\" here: choose one of " +
-                    known + ".");
+  throw Unsupported("Unknown peak chain \"" + std::string(name) + "\": use one of " + known + ".");
 }
 
 PeakStep::PeakStep(const PeakChain& chain, int threads, std::int64_t iterations,
                    const std::vector<int>& cpus)
     : chain_(chain), work_(chain.work()), iterations_(iterations), team_(threads, cpus) {
-  if (iterations < 0) throw std::invalid_argument("PeakStep: iterations can't be negative");
+  if (iterations < 0) throw std::invalid_argument("PeakStep: iterations must not be negative");
   if (const std::string reason = chain.unusable(); !reason.empty()) throw Unsupported(reason);
   if (iterations_ == 0) iterations_ = automatic_iterations(chain);
   expected_ = static_cast<double>(iterations_) * work_.sum;
@@ -147,20 +147,21 @@ std::int64_t PeakStep::work_ops() const { return work_.operations * iterations_ 
 std::optional<std::string> PeakStep::verify() const {
   for (std::size_t i = 0; i < results_.size(); ++i) {
     const ThreadResult& result = results_[i];
-    if (result.runs == 0) return "Nothing has run yet, so there is no result to check.";
+    if (result.runs == 0) return "Nothing has run yet, so there is no result to verify.";
     if (result.wrong == 0) continue;
     std::ostringstream text;
     text.precision(std::numeric_limits<double>::max_digits10);
-    text << "Chain " << chain_.name << " lost work: thread " << i << " had a wrong sum in "
+    text << "Chain " << chain_.name << " skipped work: thread " << i << " had a wrong sum in "
          << result.wrong << " of " << result.runs << " runs (last " << result.last_sum
-         << ", closed form " << expected_ << ").";
+         << ", expected " << expected_ << ").";
     return text.str();
   }
   return std::nullopt;
 }
 
 double core_clock_hz(const ClockOptions& options) {
-  if (options.repetitions < 1) throw std::invalid_argument("core_clock_hz: repetitions below 1");
+  if (options.repetitions < 1)
+    throw std::invalid_argument("core_clock_hz: repetitions must be at least 1");
   const PeakChain& additions = find_peak_chain(kClockChain);
   const PeakChain& load = options.under.empty() ? additions : find_peak_chain(options.under);
   if (const std::string reason = load.unusable(); !reason.empty()) throw Unsupported(reason);

@@ -1,9 +1,9 @@
-// The loop of every multiply-accumulate chain, included by the files that are compiled with the
-// flags of one instruction set.
+// The loop of all multiply-accumulate chains, included by files that are compiled with the flags of
+// one instruction set.
 //
-// Those files must keep to internal linkage and to headers without inline functions of external
-// linkage: the linker keeps one copy of such a function for the whole program, and if that is the
-// copy compiled for AVX-512, every other processor dies of SIGILL in harmless-looking code.
+// Those files must use internal linkage only, and no headers that have inline functions with
+// external linkage: the linker keeps one copy of such a function for the whole program, and if that
+// is the one compiled for AVX-512, harmless-looking code crashes on every other CPU with SIGILL.
 #pragma once
 
 #include <utility>
@@ -13,15 +13,15 @@
 namespace nnbt {
 namespace {
 
-constexpr int kMaxElements = 64;  // of one operand register
+constexpr int kMaxElements = 64;  // in one operand register
 
-// Operand values: small positive integers, different in every lane. All products are exact, no
-// lost instruction can go unnoticed by cancelling, and the multipliers don't see one constant.
+// Operand values: small positive integers that differ between lanes. All products are exact, a
+// missing instruction cannot cancel out, and the multipliers see no constant.
 struct SmallIntegers {
   static constexpr int a(int which, int element) { return 1 + (element * 7 + which * 3) % 4; }
   static constexpr int b(int which, int element) { return 1 + (element * 5 + which) % 4; }
 
-  // Sum over the lanes of what one instruction adds, for a plain dot product.
+  // Sum over all lanes of what one instruction adds, for a plain dot product.
   template <class Isa>
   static constexpr double added(int a_register, int b_register) {
     double sum = 0;
@@ -30,7 +30,7 @@ struct SmallIntegers {
   }
 };
 
-// For accumulators that are float16 themselves, exact up to 2048 only: every product is 1.
+// For float16 accumulators, which are exact only up to 2048: every product is 1.
 struct UnitProducts {
   static constexpr std::int64_t kMaxIterations = 2048;
   static constexpr double a(int /*which*/, int element) { return element % 2 == 0 ? 2 : 4; }
@@ -42,11 +42,11 @@ struct UnitProducts {
   }
 };
 
-// Two a and two b registers take turns, as in the inner loop of a matrix product.
+// Two a and two b registers alternate, as in the inner loop of a matrix product.
 constexpr int a_of(int accumulator) { return accumulator % 2; }
 constexpr int b_of(int accumulator) { return accumulator / 2 % 2; }
 
-// An Isa has: Element, Vector, Accumulator; kElements in an operand register, kAccumulators,
+// An Isa has: Element, Vector, Accumulator; kElements of an operand register, kAccumulators,
 // kOperations per instruction; encode(int), load(const Element*), multiply_add(acc, a, b),
 // sum(acc), and a(), b(), added() (see SmallIntegers).
 template <class Isa>
@@ -69,8 +69,8 @@ template <class Isa, int... i>
       b_values[which][j] = Isa::encode(Isa::b(which, j));
     }
   }
-  // Accumulators that the compiler knows to start equal it computes once: of twelve chains of AVX2
-  // four were left, the sums still right, at "150 %" of the peak. After this it knows no value.
+  // Compilers merge accumulators that they know to start equal: of twelve AVX2 chains four were
+  // left, with correct sums, at "150 %" of the peak. This hides the values.
   typename Isa::Accumulator zero[sizeof...(i)] = {};
   asm volatile("" : : "r"(a_values), "r"(b_values), "r"(zero) : "memory");
   const Vector a[2] = {Isa::load(a_values[0]), Isa::load(a_values[1])};
@@ -88,7 +88,7 @@ double run_chain(std::int64_t iterations) {
   return run_accumulators<Isa>(iterations, std::make_integer_sequence<int, Isa::kAccumulators>{});
 }
 
-// Horizontal sum through memory, once per call of the chain.
+// Horizontal sum through memory; once per call of the chain.
 template <class Scalar, class Vector>
 double sum_lanes(const Vector& vector) {
   constexpr int kLanes = sizeof(Vector) / sizeof(Scalar);
@@ -99,7 +99,7 @@ double sum_lanes(const Vector& vector) {
   return sum;
 }
 
-// Upper half of the float32 with this value; exact for integers up to 256.
+// Upper half of the float32 of this value; exact for integers up to 256.
 inline std::uint16_t bfloat16_bits(int value) {
   const auto wide = static_cast<float>(value);
   std::uint32_t bits = 0;

@@ -25,8 +25,8 @@ constexpr std::size_t kLine = 64 / sizeof(double);
 constexpr std::int64_t kAutomaticBytesPerThread = std::int64_t{256} * 1024 * 1024;
 constexpr double kPoison = -1;  // no expected value is negative
 
-// Whole numbers from 1 to 64 without a pattern in the index: all sums and products are exact, and
-// an element that comes from the wrong place shows.
+// Integers from 1 to 64 without a pattern in the index: all sums and products are exact, and an
+// element from the wrong place is visible.
 double input_value(std::size_t i, std::size_t which) {
   constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;
   return 1.0 + static_cast<double>((i + which * 0x10001 + 1) * kGolden >> 58U);
@@ -39,8 +39,8 @@ std::size_t kernel_index(std::string_view name) {
   for (const StreamKernel& kernel : kKernels) {
     known += (known.empty() ? "" : ", ") + std::string(kernel.name);
   }
-  throw Unsupported("There is no STREAM kernel \"" + std::string(name) + "\": choose one of " +
-                    known + ".");
+  throw Unsupported("Unknown STREAM kernel \"" + std::string(name) + "\": use one of " + known +
+                    ".");
 }
 
 const StreamSet& choose_set(std::string_view isa) {
@@ -57,7 +57,7 @@ const StreamSet& choose_set(std::string_view isa) {
     }
   }
   if (chosen != nullptr) return *chosen;
-  throw Unsupported("There are no STREAM loops for \"" + std::string(isa) + "\": choose one of " +
+  throw Unsupported("There are no STREAM loops for \"" + std::string(isa) + "\": use one of " +
                     known + ".");
 }
 
@@ -67,21 +67,24 @@ StreamPass choose_pass(std::string_view kernel, const StreamOptions& options) {
   const StreamPass pass = (options.nontemporal ? code.nontemporal : code.ordinary)[index];
   if (pass != nullptr) return pass;
   throw Unsupported("The kernel " + std::string(kernel) +
-                    " stores nothing, so there are no non-temporal stores: run it without them.");
+                    " stores nothing, so it has no non-temporal stores: run it without them.");
 }
 
 std::size_t element_count(const StreamOptions& options) {
-  if (options.array_bytes < 0) throw std::invalid_argument("StreamStep: negative array_bytes");
-  constexpr std::int64_t kMost = std::int64_t{1} << 56;  // sums of a few such arrays don't overflow
+  if (options.array_bytes < 0)
+    throw std::invalid_argument("StreamStep: array_bytes must not be negative");
+  constexpr std::int64_t kMost = std::int64_t{1}
+                                 << 56;  // the sum of a few such arrays does not overflow
   if (options.array_bytes > kMost) {
     throw Unsupported("Arrays of " + std::to_string(options.array_bytes) +
-                      " bytes are more than a machine has: give smaller arrays.");
+                      " bytes exceed any machine's memory: use smaller arrays.");
   }
   return static_cast<std::size_t>(options.array_bytes) / 64 * kLine;
 }
 
-// Arrays that start at the same offset within a page make loads wait for stores to look-alike
-// addresses (the low 12 bits are compared first), so each starts 1152 bytes further in its page.
+// If arrays start at the same offset within a page, loads wait for stores to aliased addresses
+// (only the low 12 bits are compared at first), so each array starts 1152 bytes further into its
+// page.
 std::size_t array_stride(std::size_t count) {
   constexpr std::size_t kPage = 4096;
   return ((count * sizeof(double) + kPage - 1) / kPage * kPage) + 1152;
@@ -116,12 +119,12 @@ StreamStep::StreamStep(std::string_view kernel, const StreamOptions& options)
       out_(array_at(pages_, count_, kernel_.reads)),
       passes_(options.passes),
       sums_(static_cast<std::size_t>(team_.size())) {
-  if (passes_ < 0) throw std::invalid_argument("StreamStep: passes can't be negative");
+  if (passes_ < 0) throw std::invalid_argument("StreamStep: passes must not be negative");
   const auto threads = static_cast<std::size_t>(team_.size());
   if (count_ < threads * kLine) {
     throw Unsupported("Arrays of " + std::to_string(options.array_bytes) +
                       " bytes are too small for " + std::to_string(threads) +
-                      " threads: give at least " + std::to_string(threads * 64) + " bytes.");
+                      " threads: use at least " + std::to_string(threads * 64) + " bytes.");
   }
   if (passes_ == 0) {
     const std::int64_t pass_bytes = kernel_.counted_bytes() * static_cast<std::int64_t>(count_);
@@ -145,7 +148,7 @@ StreamStep::Part StreamStep::part_of(int thread) const {
   return {lines * index / threads * kLine, lines * (index + 1) / threads * kLine};
 }
 
-// Different from pass to pass, so that what the last one left differs from what it found.
+// Changes with every pass, so that the last pass leaves other values than it found.
 double StreamStep::scalar(std::int64_t pass) const { return 2.0 + static_cast<double>(pass % 7); }
 
 void StreamStep::pass_over(int thread, const Part& part, std::int64_t pass) {
@@ -183,8 +186,8 @@ std::int64_t StreamStep::work_ops() const {
 std::span<double> StreamStep::destination() { return {kernel_.writes > 0 ? out_ : x_, count_}; }
 
 double StreamStep::expected(std::size_t i, double s) const {
-  // Every formula is a member of out = s0 + s1 * x + s2 * y, by the number of arrays it reads and
-  // by whether it multiplies.
+  // Every kernel is out = s0 + s1 * x + s2 * y, determined by the number of arrays it reads and by
+  // whether it multiplies.
   const double factor = kernel_.operations > kernel_.reads - 1 ? s : 1.0;
   if (kernel_.reads == 0) return s;
   if (kernel_.reads == 1) return factor * input_value(i, 0);
@@ -230,11 +233,11 @@ std::optional<std::string> StreamStep::check_sums(std::int64_t passes) {
   const double wanted = per_pass * static_cast<double>(passes);
   if (total == wanted) return std::nullopt;
   return "Kernel read: the sum over " + std::to_string(passes) + " passes is " + number(total) +
-         " instead of " + number(wanted) + ": something was not read.";
+         " instead of " + number(wanted) + ": some data was not read.";
 }
 
 std::optional<std::string> StreamStep::verify() {
-  if (passes_done_ == 0) return "Nothing has run yet, so there is no result to check.";
+  if (passes_done_ == 0) return "Nothing has run yet, so there is no result to verify.";
   if (auto fault = check_contents()) return fault;
   if (auto fault = check_sums(passes_done_)) return fault;
   team_.run([this](int thread) {

@@ -1,5 +1,5 @@
-// Memory bandwidth: the STREAM kernels of J. McCalpin, with pure reading and writing, on float64
-// arrays. One row of the table per kernel, every byte convention a column.
+// Memory bandwidth: the STREAM kernels (J. McCalpin), plus pure reads and writes, on float64
+// arrays. The table has one row per kernel and one column per convention for counting bytes.
 #pragma once
 
 #include <cstdint>
@@ -19,42 +19,44 @@ namespace nnbt {
 struct StreamKernel {
   std::string_view name;
   int reads;       // arrays read
-  int writes;      // arrays written; stores that go round the caches apply only where there are any
+  int writes;      // arrays written; non-temporal stores apply only if there are any
   int operations;  // floating-point, per element
-  // A copy in the convention of bcopy: how many bytes ended up elsewhere. 0: no such convention.
+  // Bytes per element by the convention of bcopy, which counts each moved byte once; 0: not
+  // applicable.
   int bcopy_bytes;
 
-  // Per element, in the convention of STREAM: what the formula reads and writes.
+  // Per element, by the convention of STREAM: what the formula reads and writes.
   [[nodiscard]] int counted_bytes() const { return 8 * (reads + writes); }
 
-  // Per element, with what an ordinary store first reads into the cache.
+  // Per element, including write-allocate: what ordinary stores first read into the cache.
   [[nodiscard]] int write_allocate_bytes() const { return 8 * (reads + 2 * writes); }
 };
 
 std::span<const StreamKernel> stream_kernels();
 
-// The loops compiled for one instruction set, widest last.
+// Loops compiled for one instruction set.
 struct StreamSet {
   std::string_view isa;
-  std::string (*missing)();  // why this machine can't run them, a sentence; empty when it can
+  std::string (*missing)();  // why this machine cannot run them, as a sentence, or empty
   const StreamCode* code;
 };
 
 std::span<const StreamSet> stream_sets();
 
 struct StreamOptions {
-  std::int64_t array_bytes = 0;  // of each array, over all threads; rounded down to 64
-  int threads = 0;               // 0: one per allowed processor
+  std::int64_t array_bytes = 0;  // of each array, for all threads together; rounded down to 64
+  int threads = 0;               // 0: one per allowed CPU
   bool nontemporal = false;
-  std::int64_t passes = 0;  // over the arrays per run; 0: about 256 MiB of traffic per thread
-  std::string_view isa{};   // empty: the widest that this machine has
+  std::int64_t passes = 0;  // per run; 0: about 256 MiB of traffic per thread
+  std::string_view isa{};   // empty: the widest available
 };
 
 class StreamStep final : public Step {
  public:
-  // Allocates the arrays; every thread writes its own part first. Throws Unsupported for an unknown
-  // kernel or isa, for non-temporal stores of a kernel without stores, for arrays too small to give
-  // each thread 64 bytes or too large for the machine; std::invalid_argument for negative counts.
+  // Allocates the arrays; each thread is the first to write its part. Throws Unsupported for an
+  // unknown kernel or isa, non-temporal stores of a kernel without stores, and arrays with less
+  // than 64 bytes per thread or too large for the machine; std::invalid_argument for negative
+  // counts.
   StreamStep(std::string_view kernel, const StreamOptions& options);
 
   void run() override;
@@ -70,18 +72,18 @@ class StreamStep final : public Step {
   [[nodiscard]] std::int64_t working_set_bytes() const;
   [[nodiscard]] std::int64_t huge_page_bytes() const { return pages_.huge_bytes(); }
 
-  // Of one run. Traffic is what crosses the bus when the arrays fit in no cache: with the reads
-  // that ordinary stores cause, without them for non-temporal ones.
+  // Of one run. Traffic is what crosses the memory bus if the arrays do not fit in any cache: with
+  // write-allocate for ordinary stores, without it for non-temporal ones.
   [[nodiscard]] std::int64_t work_bytes() const;
   [[nodiscard]] std::int64_t traffic_bytes() const;
   [[nodiscard]] std::int64_t work_ops() const;
 
-  // The array that the kernel writes (for `read`, the one it reads).
+  // The array that the kernel writes (for `read`: reads).
   std::span<double> destination();
 
-  // Checks every element that the runs left behind against the closed form, then poisons the
-  // destination, does one more pass and checks again; `read` checks its sums. Nothing when all is
-  // right, else a sentence. Not to be timed: it touches all arrays.
+  // Checks every element after the runs against the expected values, then poisons the destination,
+  // makes one more pass and checks again; `read` checks its sums. nullopt if all is correct, else a
+  // sentence. Call it after timing: it touches all arrays.
   std::optional<std::string> verify();
 
  private:
@@ -104,7 +106,7 @@ class StreamStep final : public Step {
   std::string_view isa_;
   StreamPass pass_;
   bool nontemporal_;
-  std::size_t count_;  // elements of an array
+  std::size_t count_;  // elements per array
   Team team_;
   Pages pages_;
   double* x_;

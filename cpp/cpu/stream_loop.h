@@ -1,5 +1,5 @@
-// The loops of the STREAM kernels, included by the files that are compiled with the flags of one
-// instruction set; what peak_loop.h says about linkage holds here too.
+// The loops of the STREAM kernels, included by files that are compiled with the flags of one
+// instruction set. The rules on linkage in peak_loop.h apply here too.
 #pragma once
 
 #include "cpu/isa_code.h"
@@ -10,13 +10,13 @@ namespace {
 template <int bytes>
 using VectorOf [[gnu::vector_size(bytes), gnu::may_alias]] = double;
 
-// A Stores type has: kBytes of a vector; nontemporal(double*, vector), which goes round the caches;
-// fence(), which waits for such stores.
+// A Stores type has: kBytes of a vector; nontemporal(double*, vector), a store that bypasses the
+// caches; fence(), which waits for such stores.
 template <class Stores>
 using Vector = VectorOf<Stores::kBytes>;
 
-constexpr std::size_t kLine = 8;           // doubles in 64 bytes, the unit of partition
-constexpr std::size_t kVectorsAtOnce = 8;  // enough loads in flight and independent sums
+constexpr std::size_t kLine = 8;           // doubles in 64 bytes, the unit of partitioning
+constexpr std::size_t kVectorsAtOnce = 8;  // for enough loads in flight and independent sums
 
 template <class Stores>
 [[gnu::always_inline]] inline Vector<Stores> load(const double* p) {
@@ -40,8 +40,8 @@ template <class Stores, bool nontemporal, std::size_t count, class Op, class... 
   for (std::size_t j = 0; j < count; j += kWidth) {
     store<Stores, nontemporal>(out + j, op(load<Stores>(in + j)...));
   }
-  // An ordinary loop of loads and stores is recognised and replaced by a call of memcpy or
-  // memset, which go round the caches by rules of their own. This keeps the loop.
+  // Compilers replace ordinary loops of loads and stores by memcpy or memset, which decide
+  // themselves when to bypass the caches. This prevents it.
   asm volatile("" : : : "memory");
 }
 
@@ -69,7 +69,7 @@ double read_pass(double* /*out*/, const double* x, const double* /*y*/, std::siz
     for (std::size_t j = 0; j < kVectorsAtOnce; ++j) sums[j] += load<Stores>(x + i + j * kWidth);
   }
   for (; i < n; i += kWidth) sums[0] += load<Stores>(x + i);
-  // By vectors first: lane by lane this costs as much as 8 KiB of the loop above.
+  // Vectors first: lane by lane this costs as much as 8 KiB of the loop above.
 #pragma GCC unroll 8
   for (std::size_t j = 1; j < kVectorsAtOnce; ++j) sums[0] += sums[j];
   double sum = 0;

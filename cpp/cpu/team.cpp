@@ -8,7 +8,7 @@
 namespace nnbt {
 
 Team::Team(int threads, const std::vector<int>& cpus) {
-  if (threads < 0) throw std::invalid_argument("Team: the number of threads can't be negative");
+  if (threads < 0) throw std::invalid_argument("Team: the number of threads must not be negative");
   const std::vector<int> allowed = cpus.empty() ? allowed_cpus() : cpus;
   const auto count = threads > 0 ? static_cast<std::size_t>(threads) : allowed.size();
   cpus_.assign(count, -1);
@@ -34,8 +34,8 @@ void Team::stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-// The caller sleeps at once instead of spinning: with as many threads as processors it would take
-// one of them from a worker.
+// The caller sleeps immediately instead of spinning: with as many threads as CPUs it would take one
+// away from a worker.
 void Team::run(const std::function<void(int)>& work) {
   work_ = &work;
   busy_.store(static_cast<std::int32_t>(threads_.size()));

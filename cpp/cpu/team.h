@@ -1,5 +1,5 @@
-// A persistent team of threads, each pinned to its own processor, for work that is timed: making
-// or waking threads costs more than many a kernel runs.
+// A persistent team of threads for timed work, each pinned to its own CPU: creating or waking
+// threads takes longer than many kernels.
 #pragma once
 
 #include <atomic>
@@ -14,10 +14,9 @@ namespace nnbt {
 
 class Team {
  public:
-  // 0 threads: one per processor that this process may use. Threads beyond those share processors.
-  // `cpus`, if there are any, replace those processors, in this order; one that this process may
-  // not use leaves its thread unpinned. Throws std::invalid_argument for a negative number; thread
-  // creation errors propagate.
+  // 0 threads: one per CPU that this process may use; more threads than CPUs share them. `cpus`
+  // replaces those CPUs, in this order; a thread whose CPU this process may not use stays unpinned.
+  // Throws std::invalid_argument for a negative number; errors of thread creation propagate.
   explicit Team(int threads = 0, const std::vector<int>& cpus = {});
   ~Team();
   Team(const Team&) = delete;
@@ -25,18 +24,18 @@ class Team {
 
   [[nodiscard]] int size() const { return static_cast<int>(threads_.size()); }
 
-  // The processor of each thread, -1 where the system does not pin.
+  // The CPU of each thread; -1 if it is not pinned.
   [[nodiscard]] const std::vector<int>& cpus() const { return cpus_; }
 
-  // Runs work(index) once on every thread, 0 <= index < size(), and blocks until all are done.
-  // Rethrows the first exception once every thread has finished. Not reentrant.
+  // Runs work(index) once on every thread, 0 <= index < size(), and blocks until all have finished.
+  // Then rethrows the first exception. Not reentrant.
   void run(const std::function<void(int)>& work);
 
  private:
   void serve(int index, int cpu);
   void stop();
 
-  // Raised by one for each piece of work; on their own cache lines, since all threads watch them.
+  // Incremented for each piece of work. Every thread watches these, so each has its own cache line.
   alignas(128) std::atomic<std::uint32_t> generation_{0};
   alignas(128) std::atomic<std::int32_t> busy_{0};
   alignas(128) const std::function<void(int)>* work_ = nullptr;

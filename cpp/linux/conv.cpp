@@ -5,9 +5,7 @@
 namespace nnbt {
 
 std::string conv_refusal() {
-  return "MPSGraph needs an Apple machine with macOS 15 or later; here convolutions run through "
-         "MLX "
-         "(--engine mlx)";
+  return "MPSGraph needs an Apple machine with macOS 15 or later; use --engine mlx here";
 }
 
 std::unique_ptr<ConvStep> make_conv(const ConvSpec& spec, const std::string& /*package*/) {

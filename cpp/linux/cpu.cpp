@@ -28,13 +28,13 @@ std::string first_line(const std::string& path) {
 
 std::string cpu_folder(int cpu) { return "/sys/devices/system/cpu/cpu" + std::to_string(cpu); }
 
-// Cores are told apart by the list of their siblings, which is the same text for all of a core.
+// All CPUs of a core have the same list of siblings, so the list identifies the core.
 std::string core_of(int cpu) {
   const std::string siblings = first_line(cpu_folder(cpu) + "/topology/thread_siblings_list");
   return siblings.empty() ? std::to_string(cpu) : siblings;
 }
 
-// The kernel's answer has flags above the length.
+// The result has flags above the length.
 std::int64_t vector_bytes(int request) {
   constexpr int kLengthMask = 0xFFFF;
   const int answer = prctl(request, 0, 0, 0, 0);
@@ -42,7 +42,7 @@ std::int64_t vector_bytes(int request) {
 }
 
 std::vector<int> affinity() {
-  // The kernel refuses a mask smaller than its own, so the size grows until it fits.
+  // The kernel rejects a mask smaller than its own, so the size grows until it fits.
   for (int count = 1024; count <= 1'000'000; count *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
         CPU_ALLOC(static_cast<std::size_t>(count)), [](cpu_set_t* mask) { CPU_FREE(mask); });
@@ -57,7 +57,7 @@ std::vector<int> affinity() {
   return {0};
 }
 
-// The sizes in sysfs read "48K" or "260M".
+// sysfs writes sizes as "48K" or "260M".
 std::int64_t parse_size(const std::string& text) {
   std::istringstream stream(text);
   std::int64_t value = 0;
@@ -73,7 +73,7 @@ std::int64_t parse_size(const std::string& text) {
 
 std::vector<int> allowed_cpus() {
   std::map<std::string, int> seen;
-  std::vector<std::pair<int, int>> ranked;  // (how many siblings came before, processor)
+  std::vector<std::pair<int, int>> ranked;  // (earlier siblings of the same core, CPU)
   for (const int cpu : affinity()) ranked.emplace_back(seen[core_of(cpu)]++, cpu);
   std::ranges::sort(ranked);
   std::vector<int> cpus;
@@ -156,7 +156,7 @@ bool advise_huge_pages(void* address, std::size_t bytes) {
 }
 
 std::int64_t huge_page_bytes(const void* address, std::size_t bytes) {
-  // Headers of /proc/self/smaps read "7f00-7f20 rw-p ..."; the fields of each follow.
+  // /proc/self/smaps lists each mapping as a header line "7f00-7f20 rw-p ..." and then its fields.
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   std::ifstream smaps("/proc/self/smaps");
   std::int64_t total = 0;

@@ -12,8 +12,8 @@
 namespace nnbt {
 namespace {
 
-// First line of /proc/stat: cpu user nice system idle iowait irq softirq steal ..., in ticks of
-// usually 10 ms, summed over all processors.
+// First line of /proc/stat: cpu user nice system idle iowait irq softirq steal ..., in ticks
+// (usually 10 ms), summed over all CPUs.
 struct SystemTime {
   double busy_s;
   double steal_s;
@@ -40,8 +40,8 @@ double own_time() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Steal is the time a hypervisor gave to other guests while this one wanted to run.
-class NeighbourProbe final : public Probe {
+// Steal time is when the hypervisor ran other guests while this one was ready to run.
+class BackgroundLoadProbe final : public Probe {
  public:
   void begin() override {
     start_ = read_system_time();
@@ -62,8 +62,8 @@ class NeighbourProbe final : public Probe {
 };
 
 constexpr std::array<ProbeRow, 1> kProbes{{
-    {"neighbours", "processor time taken by other guests of the host and other processes",
-     []() -> std::unique_ptr<Probe> { return std::make_unique<NeighbourProbe>(); }},
+    {"background", "steal time, and CPU time of other processes",
+     []() -> std::unique_ptr<Probe> { return std::make_unique<BackgroundLoadProbe>(); }},
 }};
 
 }  // namespace

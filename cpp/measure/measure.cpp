@@ -12,9 +12,9 @@ namespace {
 using Poll = std::function<void(std::int64_t, std::int64_t)>;
 
 constexpr std::int64_t kPollInterval = 50'000'000;
-// Warm-up goes on while a run is still this much faster than the median of the ones before it...
+// Warm-up continues while a run is still this much faster than the median of the runs before it...
 constexpr double kSettledWithin = 0.05;
-// ...for at most this share of the budget, and at most so many runs.
+// ...but for at most this share of the budget and this many runs.
 constexpr double kSettleShare = 0.1;
 constexpr std::int64_t kMaxSettleRuns = 1000;
 constexpr std::size_t kSettleWindow = 5;
@@ -39,7 +39,7 @@ class Poller {
  public:
   Poller(const Poll& poll, std::int64_t start) : poll_(poll), start_(start), last_(start) {}
 
-  // `time` is the end of the run before: reading the clock once more would cost each run 20 ns.
+  // `time` is the end of the previous run: another clock reading would cost each run 20 ns.
   void operator()(std::int64_t timed_runs, std::int64_t time) {
     if (!poll_ || time - last_ < kPollInterval) return;
     last_ = time;
@@ -85,7 +85,8 @@ void warm_up(Step& step, const MeasureOptions& options, Clock now, Poller& poll,
   }
 }
 
-// The interval is looked at only when the count has grown by an eighth, since a look is not free.
+// The interval is computed only after the sample count has grown by an eighth, because computing it
+// is not free.
 class Stopping {
  public:
   explicit Stopping(const MeasureOptions& options) : options_(options) {}
@@ -133,8 +134,8 @@ Samples measure(Step& step, const MeasureOptions& options,
                 const std::vector<std::unique_ptr<Probe>>& probes, const Poll& poll, Clock now) {
   check(options);
   Samples result;
-  // Touched beforehand: the process probe would count the faults of fresh pages as the step's, and
-  // they cost 5 to 10 ns a run on a virtual machine.
+  // Touched in advance: page faults of fresh memory cost 5 to 10 ns a run on a virtual machine, and
+  // the process probe would attribute them to the step.
   result.samples_ns.resize(static_cast<std::size_t>(
       options.runs > 0 ? std::min(options.runs, kMostRoom) : kAdaptiveRoom));
   result.samples_ns.clear();

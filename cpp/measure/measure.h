@@ -1,4 +1,4 @@
-// The timing loop. There is no other one in this project, in any language.
+// The timing loop: the only one in this project, in any language.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,20 @@
 namespace nnbt {
 
 struct MeasureOptions {
-  std::int64_t warmup = 2;  // runs before timing; 0 turns settling off as well
-  std::int64_t runs = 0;    // exactly so many timed runs; 0: adaptive
+  std::int64_t warmup = 2;  // minimum runs before timing; 0 also disables settling
+  std::int64_t runs = 0;    // exact number of timed runs; 0: adaptive
   std::int64_t min_runs = 5;
   std::int64_t max_runs = 1'000'000;
-  double budget_s = 3.0;            // adaptive: timed runs end once this is spent
-  double min_window_s = 0.0;        // adaptive: timing lasts at least so long, budget permitting
-  double relative_interval = 0.01;  // adaptive: half-width of the 95 % interval over the median
+  double budget_s = 3.0;      // adaptive: upper limit on the time of the timed runs
+  double min_window_s = 0.0;  // adaptive: lower limit, if the budget allows
+  double relative_interval =
+      0.01;  // adaptive: target for the half-width of the 95 % interval / median
 };
 
 enum class StopReason {
-  kRuns,     // the number of runs that was asked for
+  kRuns,     // the requested number of runs
   kPrecise,  // the interval of the median is narrow enough
-  kBudget,   // the time budget is spent
+  kBudget,   // the time budget is used up
   kMaxRuns,
 };
 
@@ -34,17 +35,18 @@ const char* stop_name(StopReason reason);
 
 struct Samples {
   std::vector<std::int64_t> samples_ns;  // one per timed run, in order
-  std::int64_t first_run_ns = 0;         // the very first run: compilation, allocation, cold caches
+  std::int64_t first_run_ns =
+      0;  // the very first run, with compilation, allocation and cold caches
   std::int64_t warmup_runs = 0;
-  std::int64_t window_ns = 0;  // from before the first timed run until after the last
+  std::int64_t window_ns = 0;  // from the start of the first timed run to the end of the last
   bool settled = false;        // warm-up ended because run times stopped falling
   StopReason stop = StopReason::kRuns;
   std::vector<Reading> readings;
 };
 
-// Runs and times `step`. `poll(timed_runs, elapsed_ns)` is called between runs, outside of every
-// sample, at most every 50 ms: it may throw to stop (Ctrl-C). Throws std::invalid_argument for
-// negative counts or budgets; whatever the step throws propagates.
+// Runs and times `step`. `poll(timed_runs, elapsed_ns)` is called between runs, outside every
+// sample and at most every 50 ms; it may throw to stop (Ctrl-C). Throws std::invalid_argument for
+// negative counts or budgets. Exceptions of the step propagate.
 Samples measure(Step& step, const MeasureOptions& options,
                 const std::vector<std::unique_ptr<Probe>>& probes = {},
                 const std::function<void(std::int64_t, std::int64_t)>& poll = {},

@@ -1,5 +1,5 @@
-// What differs between operating systems. The build picks the folder that implements it
-// (cpp/linux or objc), so nothing above this header asks which system it runs on.
+// Probes that differ between operating systems. The build selects the implementation (cpp/linux or
+// objc), so no code above this header asks which system it runs on.
 #pragma once
 
 #include <span>

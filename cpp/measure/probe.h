@@ -1,5 +1,6 @@
-// A Probe watches the window of the timed runs: begin() just before the first, end() just after
-// the last. What a machine can't tell is left out of the readings, never reported as zero.
+// A Probe observes the window of the timed runs: begin() just before the first run, end() just
+// after the last. Values that the machine does not provide are left out of the readings, never
+// reported as zero.
 #pragma once
 
 #include <memory>
@@ -12,7 +13,7 @@ namespace nnbt {
 struct Reading {
   std::string name;  // "minor_faults"
   std::string unit;  // "count", "s", "J"
-  double value;      // change over the window, or mean over it for gauges
+  double value;      // change over the window; for gauges, the mean
 };
 
 class Probe {
@@ -26,7 +27,7 @@ class Probe {
   virtual void end(std::vector<Reading>& readings) = 0;
 };
 
-// One row per probe; `make` may return null where the machine has nothing to read.
+// One row per probe. `make` may return null if the machine has nothing to read.
 struct ProbeRow {
   std::string_view name;
   std::string_view description;
@@ -36,7 +37,7 @@ struct ProbeRow {
 // The probes of this platform, the process probe first.
 const std::vector<ProbeRow>& probe_table();
 
-// One of each that has something to read here.
+// An instance of each probe that has something to read on this machine.
 std::vector<std::unique_ptr<Probe>> make_probes();
 
 }  // namespace nnbt

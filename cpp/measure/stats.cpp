@@ -26,7 +26,7 @@ double quantile_of_sorted(const std::vector<std::int64_t>& sorted_ns, double q) 
   return low + (weight * (static_cast<double>(sorted_ns[above]) - low));
 }
 
-// Largest k with 2 P(B(n, 1/2) <= k) <= 1 - confidence, and that coverage; k = 0 where none is.
+// Largest k with 2 P(B(n, 1/2) <= k) <= 1 - confidence, and its coverage; k = 0 if there is none.
 struct Rank {
   std::size_t k;
   double coverage;
@@ -35,7 +35,7 @@ struct Rank {
 Rank interval_rank(std::size_t n, double confidence) {
   const auto count = static_cast<double>(n);
   const double log_half_power = -count * std::numbers::ln2;
-  // Below ten standard deviations the terms are under 1e-22: no need to add them up one by one.
+  // More than ten standard deviations out, the terms are under 1e-22 and can be skipped.
   const double first = std::max(0.0, std::floor((count / 2) - (5 * std::sqrt(count))));
   double term = std::exp(std::lgamma(count + 1) - std::lgamma(first + 1) -
                          std::lgamma(count - first + 1) + log_half_power);
@@ -54,7 +54,7 @@ Rank interval_rank(std::size_t n, double confidence) {
 }  // namespace
 
 double quantile(std::span<const std::int64_t> samples_ns, double q) {
-  if (!(q >= 0.0 && q <= 1.0)) throw std::invalid_argument("quantile: q must be within 0 and 1");
+  if (!(q >= 0.0 && q <= 1.0)) throw std::invalid_argument("quantile: q must be between 0 and 1");
   return quantile_of_sorted(sorted(samples_ns), q);
 }
 
@@ -96,7 +96,7 @@ double median_absolute_deviation(std::span<const std::int64_t> samples_ns) {
   const double center = median(samples_ns);
   std::vector<std::int64_t> deviations;
   deviations.reserve(samples_ns.size());
-  // Twice the deviation, so that a median between two samples keeps its half nanosecond.
+  // Twice the deviation, so that the half nanosecond of a median between two samples is not lost.
   for (const std::int64_t sample : samples_ns) {
     deviations.push_back(std::llround(std::abs(2.0 * (static_cast<double>(sample) - center))));
   }

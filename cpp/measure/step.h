@@ -1,5 +1,5 @@
-// A Step is one blocking unit of work that can be run again: a Python callable that ends in
-// mx.eval, a STREAM pass, an FMA chain, a compiled graph. It returns only when its work is done.
+// A Step is one blocking unit of work that can be repeated: a Python callable that ends in mx.eval,
+// a STREAM pass, an FMA chain, a compiled graph. It returns only when its work is done.
 #pragma once
 
 namespace nnbt {
@@ -14,7 +14,7 @@ class Step {
   virtual void run() = 0;
 };
 
-// No work: its time is what the loop and the clock cost.
+// Does nothing: its time is the cost of the loop and the clock.
 class EmptyStep final : public Step {
  public:
   void run() override {}

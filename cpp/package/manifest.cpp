@@ -11,7 +11,7 @@ void add_unique(std::vector<std::string>& names, const std::string& name) {
   if (std::ranges::find(names, name) == names.end()) names.push_back(name);
 }
 
-// One entry function's attributes: a list of plain strings and of dictionaries.
+// One entry function's attributes: a list of strings and dictionaries.
 struct Attributes {
   bool fully_on_ane = false;
   bool no_gpu = false;
@@ -33,7 +33,7 @@ Attributes read_attributes(const PlistArray& list, PackageManifest& manifest) {
   return result;
 }
 
-// A flag counts only where every optimised entry function carries it.
+// A flag counts only if every optimised entry function has it.
 void add_entry(const Plist& attributes, PackageManifest& manifest) {
   if (attributes.array() == nullptr) return;
   const Attributes found = read_attributes(*attributes.array(), manifest);
@@ -44,7 +44,7 @@ void add_entry(const Plist& attributes, PackageManifest& manifest) {
 void walk(const Plist& node, PackageManifest& manifest);
 
 void visit(const std::string& key, const Plist& value, PackageManifest& manifest) {
-  // Modules as written by the user or specialised for no device say nothing about placement.
+  // Modules as the user wrote them, or specialised for no device, say nothing about placement.
   if (key.starts_with("Original") || key.find("No Device") != std::string::npos) return;
   if (key == "Entry Function Attributes") {
     if (value.dict() == nullptr) return;

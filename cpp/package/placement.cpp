@@ -27,7 +27,8 @@ void describe_manifest(const PlacementEvidence& evidence, std::vector<std::strin
 std::string describe_latency(double ane_ns, double gpu_ns) {
   std::ostringstream line;
   line.precision(3);
-  line << "a run takes " << ane_ns / 1e6 << " ms against " << gpu_ns / 1e6 << " ms on the GPU";
+  line << "a run takes " << ane_ns / 1e6 << " ms, compared with " << gpu_ns / 1e6
+       << " ms on the GPU";
   return line.str();
 }
 
@@ -56,10 +57,10 @@ PlacementVerdict judge_placement(const PlacementEvidence& evidence, std::optiona
   verdict.evidence.push_back(std::to_string(regions) +
                              (regions == 1 ? " ANE region" : " ANE regions"));
   if (regions > 1)
-    verdict.evidence.emplace_back("the graph was split, so parts ran between regions");
+    verdict.evidence.emplace_back("the graph was split, so parts of it ran outside the regions");
   verdict.evidence.emplace_back(evidence.fallback_disabled
                                     ? "fallback to the GPU was disabled and the run succeeded"
-                                    : "this OS has no switch against fallback to the GPU");
+                                    : "this OS cannot disable fallback to the GPU");
   const bool has_flags = evidence.manifest && evidence.manifest->fully_placed_on_ane.has_value();
   const bool proven = has_flags && evidence.manifest->fully_placed_on_ane.value_or(false) &&
                       evidence.manifest->no_gpu_activity.value_or(false);
@@ -77,7 +78,7 @@ PlacementVerdict weigh_latency(PlacementVerdict verdict, double ane_ns, double g
   if (!(gpu_ns > 0)) return verdict;
   const bool like_gpu = std::abs(ane_ns / gpu_ns - 1.0) <= kSuspiciousRatio;
   verdict.evidence.push_back(describe_latency(ane_ns, gpu_ns) +
-                             (like_gpu ? ": suspiciously equal" : ""));
+                             (like_gpu ? ": suspiciously similar" : ""));
   if (like_gpu && verdict.placement == Placement::kLikely) {
     verdict.placement = Placement::kUnproven;
   }

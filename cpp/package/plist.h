@@ -1,4 +1,4 @@
-// Property lists, such as a package's manifest.plist, as a tree that portable code can walk.
+// Property lists, such as the manifest.plist of a package, as a tree for portable code.
 #pragma once
 
 #include <cstddef>

@@ -17,10 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Compiled regions by release: ANECIR bitcode, LLIR bundles, machine code.
+// Compiled regions, by OS release: ANECIR bitcode, LLIR bundles, machine code.
 constexpr std::string_view kRegionSuffixes[] = {".bc.mlir", ".llir.bundle", ".hwx"};
 
-// A path that no other thread or process of ours uses; what stands there in the end is removed.
+// A path that no other thread or process of ours uses. Removed by the destructor.
 class Scratch {
  public:
   explicit Scratch(const fs::path& beside) {
@@ -41,8 +41,8 @@ class Scratch {
   fs::path path_;
 };
 
-// MPSGraph's serialiser returns nothing, so a whole manifest and a model beside it are the only
-// signs of success.
+// MPSGraph's serialiser reports nothing: a readable manifest with a model beside it is the only
+// sign of success.
 PackageManifest verified(const fs::path& package) {
   const fs::path manifest = package / "manifest.plist";
   std::error_code error;
@@ -59,31 +59,31 @@ PackageManifest verified(const fs::path& package) {
   for (const fs::directory_entry& entry : fs::directory_iterator(package, error)) {
     if (entry.path().extension() == ".mpsgraph" && entry.file_size(error) > 0) return result;
   }
-  throw std::runtime_error("it holds no model");
+  throw std::runtime_error("it contains no model");
 }
 
 std::string refusal(const std::string& directory, const std::string& why) {
-  return "can't save a package to " + directory + ": " + why;
+  return "cannot save a package to " + directory + ": " + why;
 }
 
-// The manifest is fine but the disk may have filled up afterwards, so every write is checked.
+// The disk may have filled up after the manifest was written, so every write is checked.
 void add_description(const fs::path& package, const std::string& json) {
   std::ofstream file(package / "nnbt_conv.json", std::ios::binary);
   file << json << '\n';
   file.close();
-  if (!file) throw std::runtime_error("nnbt_conv.json can't be written");
+  if (!file) throw std::runtime_error("nnbt_conv.json cannot be written");
 }
 
 std::string add_ane_bundle(const PackageSource& source, const fs::path& package) {
   if (!source.wants_ane) return {};
   const int regions = count_region_files(source.ane_directory);
   if (regions == 0) {
-    return "the package has no ane_bundle: MPSGraph left no compiled Neural Engine region";
+    return "the package has no ane_bundle: MPSGraph kept no compiled Neural Engine region";
   }
   fs::copy(source.ane_directory, package / "ane_bundle", fs::copy_options::recursive);
   if (regions > 1) {
     return "ane_bundle holds " + std::to_string(regions) +
-           " regions: the graph was split, so a replay of one region isn't the whole chain";
+           " regions: the graph was split, so replaying one region does not run the whole chain";
   }
   return {};
 }
@@ -125,7 +125,7 @@ void require_package(const std::string& directory) {
   try {
     verified(directory);
   } catch (const std::runtime_error& problem) {
-    throw Unsupported(directory + " is no package that can be loaded: " + problem.what());
+    throw Unsupported(directory + " cannot be loaded as a package: " + problem.what());
   }
 }
 
@@ -134,12 +134,13 @@ std::string save_package(const PackageSource& source, const std::string& directo
   if (!target.has_filename()) target = target.parent_path();  // "a/b/" means "a/b"
   std::error_code error;
   if (fs::exists(fs::symlink_status(target, error))) {
-    throw Unsupported(refusal(directory, "it exists already; name another directory"));
+    throw Unsupported(refusal(directory, "it already exists; choose another directory"));
   }
   const fs::path parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
   fs::create_directories(parent, error);
   if (error || access(parent.c_str(), W_OK) != 0) {
-    throw Unsupported(refusal(directory, parent.string() + " can't be written; name another one"));
+    throw Unsupported(
+        refusal(directory, parent.string() + " is not writable; choose another directory"));
   }
   try {
     const Scratch scratch(target);

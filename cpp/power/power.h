@@ -1,5 +1,5 @@
-// What a window of work cost in energy and processor cycles, and the state the machine was in. The
-// values are read in objc/macos; here is what they mean and how they are written.
+// Energy and CPU cycles of a window of work, and the state of the machine. objc/macos reads the
+// values; this file says what they mean and writes them as JSON.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace nnbt {
 
-// NSProcessInfo's levels, worst last; unknown ones count as worse than all that are known.
+// NSProcessInfo's thermal states, worst last. Unknown ones count as the worst.
 enum class ThermalState : std::uint8_t { kNominal, kFair, kSerious, kCritical, kUnknown };
 ThermalState thermal_state(long long level);
 std::string_view thermal_state_name(ThermalState state);
 
-// Of this process since its start, as the kernel accounts it.
+// Counted by the kernel for this process, since its start.
 struct ProcessUsage {
   std::uint64_t cycles = 0;
   std::uint64_t instructions = 0;
@@ -25,17 +25,17 @@ struct ProcessUsage {
 
 struct PowerReading {
   EnergySource ioreport = EnergySource::kAbsent;
-  std::string detail;                                     // evidence, in words
+  std::string detail;                                     // evidence, as a sentence
   std::optional<std::map<std::string, double>> energy_j;  // by rail; only with EnergySource::kOk
   double window_s = 0;
-  ThermalState thermal = ThermalState::kUnknown;  // the worse of both ends of the window
-  std::optional<bool> low_power_mode;             // at either end
-  std::optional<std::uint64_t> cpu_cycles;        // of this process, all threads
+  ThermalState thermal = ThermalState::kUnknown;  // the worse of start and end
+  std::optional<bool> low_power_mode;             // at the start or the end
+  std::optional<std::uint64_t> cpu_cycles;        // of all threads of this process
   std::optional<std::uint64_t> cpu_instructions;
 };
 
-// Fills in the change between two readings of the process. No change is no counter: code ran
-// between them, so a virtual machine's zeros are left out, as is one that went backwards.
+// Sets the change between two readings. A counter that did not increase is left out: the process
+// ran in between, so it does not count (virtual machines) or is wrong.
 void add_usage(PowerReading& reading, const std::optional<ProcessUsage>& begin,
                const std::optional<ProcessUsage>& end);
 

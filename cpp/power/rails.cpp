@@ -11,7 +11,8 @@
 namespace nnbt {
 namespace {
 
-// All cores of an idle M3 Max take 0.04 W, so 4 mJ in this time; the counters count in 1 mJ.
+// An idle M3 Max uses 0.04 W for all cores, so 4 mJ in this time; the counters have a resolution of
+// 1 mJ.
 constexpr std::int64_t kFrozenWindowNs = 100'000'000;
 constexpr double kSpanTolerance = 0.1;
 constexpr double kMaxWatts = 1000.0;
@@ -22,9 +23,9 @@ struct Scale {
 };
 constexpr std::array kScales = {Scale{"mJ", 1e3}, Scale{"uJ", 1e6}, Scale{"nJ", 1e9}};
 
-// Whole rails only: the group also lists every core, cluster and cache, which are parts of them. Of
-// a rail's patterns the first that matches anything counts, so a package and its dies are never
-// added up. # is a number. Inventories: M5 Max, M1 Ultra and M5 Ultra (lablup/all-smi).
+// Whole rails only: the group also lists cores, clusters and caches, which are parts of them. The
+// first pattern of a rail that matches any channel is used, so that a package and its dies are
+// never added up. # is a number. Channel lists: M5 Max, M1 Ultra and M5 Ultra (lablup/all-smi).
 struct Family {
   std::string_view rail;
   std::string_view pattern;
@@ -64,7 +65,7 @@ bool matches(std::string_view pattern, std::string_view name) {
   return name.empty();
 }
 
-// The same counter in the other sample. Names may occur more than once, always in the same order.
+// The same counter in the other sample. Names may repeat, but keep their order.
 const EnergyCounter* counterpart(const EnergySample& begin, const EnergySample& end,
                                  const EnergyCounter& counter) {
   const auto same = [&](const EnergyCounter& c) { return c.channel == counter.channel; };
@@ -81,9 +82,9 @@ const EnergyCounter* counterpart(const EnergySample& begin, const EnergySample& 
 
 struct Change {
   std::string channel;
-  std::string trouble;  // why there is no difference to take
+  std::string trouble;  // why there is no difference
   double joules = 0;
-  std::optional<std::int64_t> span_ns;  // between the two publications
+  std::optional<std::int64_t> span_ns;  // between the two updates
 };
 
 struct Rail {
@@ -98,9 +99,9 @@ Change change_of(const EnergySample& begin, const EnergySample& end, const Energ
   if (!scale) {
     change.trouble = "has the unknown unit \"" + counter.unit + "\"";
   } else if (before == nullptr) {
-    change.trouble = "appeared within the window";
+    change.trouble = "appeared during the window";
   } else {
-    // Wraps instead of overflowing: garbage must end as a refused change.
+    // Wraps instead of overflowing: garbage values must end up as a rejected change.
     const auto counts = static_cast<std::int64_t>(static_cast<std::uint64_t>(counter.value) -
                                                   static_cast<std::uint64_t>(before->value));
     change.joules = static_cast<double>(counts) / *scale;
@@ -113,7 +114,7 @@ Change change_of(const EnergySample& begin, const EnergySample& end, const Energ
 
 std::vector<Rail> rails_of(const EnergySample& begin, const EnergySample& end) {
   std::vector<Rail> rails;
-  std::string_view filled;  // the rail that a pattern above this one has filled
+  std::string_view filled;  // the rail that an earlier pattern has filled
   for (const auto& [rail, pattern] : kFamilies) {
     if (rail == filled) continue;
     Rail found{rail, {}};
@@ -144,7 +145,7 @@ std::string seconds(std::int64_t ns) {
   return text.str();
 }
 
-// Why a change can't be the energy of the window; empty for one that can.
+// Why a change cannot be the energy of the window; empty if it can.
 std::string doubt(const Change& change, std::int64_t window_ns) {
   const std::string& channel = change.channel;
   if (!change.trouble.empty()) return channel + " " + change.trouble;
@@ -154,7 +155,7 @@ std::string doubt(const Change& change, std::int64_t window_ns) {
   if (!change.span_ns) return {};
   const auto apart = static_cast<double>(std::abs(*change.span_ns - window_ns));
   if (apart <= kSpanTolerance * static_cast<double>(window_ns)) return {};
-  return channel + " was counted over " + seconds(*change.span_ns) + ", not over the window's " +
+  return channel + " covers " + seconds(*change.span_ns) + ", but the window is " +
          seconds(window_ns);
 }
 
@@ -163,7 +164,7 @@ void append(std::string& text, const std::string& more) {
   text += more;
 }
 
-// The rails that can't stand still while a program runs: the CPU's, else all of them together.
+// The CPU's rail changes whenever a program runs; without one, at least one of the others does.
 std::vector<Rail> witnesses_of(const std::vector<Rail>& rails) {
   const auto cpu = std::ranges::find(rails, kWitness, &Rail::name);
   return cpu == rails.end() ? rails : std::vector<Rail>{*cpu};
@@ -175,7 +176,7 @@ std::string names_of(const std::vector<Rail>& rails) {
   return names;
 }
 
-// What the publication times say about counters that stood still.
+// What the update times say about counters that did not change.
 std::string frozen_reason(const std::vector<Rail>& witnesses) {
   bool stamped = false;
   bool republished = false;
@@ -185,12 +186,13 @@ std::string frozen_reason(const std::vector<Rail>& witnesses) {
       republished |= change.span_ns.value_or(0) > 0;
     }
   }
-  if (republished) return "although they were published anew: this system hides them";
+  if (republished) return "although they were updated: this system hides them";
   if (stamped) {
-    return "and weren't published within it: some systems do so every 2 s or later, so a longer "
-           "window would tell";
+    return "and were not updated in that time: some systems update them every 2 s or less often, "
+           "so "
+           "use a longer window";
   }
-  return "which no running program leaves possible: this system hides them";
+  return "which is impossible while a program runs: this system hides them";
 }
 
 EnergyVerdict believed(const std::vector<Rail>& rails, std::int64_t window_ns) {
@@ -232,7 +234,8 @@ EnergyVerdict judge_energy(const EnergySample& begin, const EnergySample& end,
   const std::vector<Rail> rails = rails_of(begin, end);
   if (rails.empty()) {
     const std::string count = std::to_string(end.size());
-    return {EnergySource::kAbsent, "none of " + count + " energy channels is a known rail", {}};
+    return {
+        EnergySource::kAbsent, "none of " + count + " energy channels belongs to a known rail", {}};
   }
   const std::vector<Rail> witnesses = witnesses_of(rails);
   const auto frozen = [](const Rail& rail) {
@@ -241,15 +244,15 @@ EnergyVerdict judge_energy(const EnergySample& begin, const EnergySample& end,
   if (!std::ranges::all_of(witnesses, frozen)) return believed(rails, window_ns);
   if (window_ns < kFrozenWindowNs) {
     return {EnergySource::kOk,
-            "no counter moved within " + seconds(window_ns) + ": measure for longer than " +
+            "no counter changed in " + seconds(window_ns) + ": measure for longer than " +
                 seconds(kFrozenWindowNs),
             {}};
   }
-  std::string detail = "the counters of " + names_of(witnesses) + " stood still over " +
+  std::string detail = "the counters of " + names_of(witnesses) + " did not change in " +
                        seconds(window_ns) + ", " + frozen_reason(witnesses);
   for (const Rail& rail : rails) {
     if (!std::ranges::any_of(rail.changes, moved)) continue;
-    append(detail, std::string(rail.name) + " moved, but is left out with them");
+    append(detail, std::string(rail.name) + " changed, but is left out too");
   }
   return {EnergySource::kFrozenZero, detail, {}};
 }

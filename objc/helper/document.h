@@ -1,4 +1,4 @@
-// The parts of the helper's documents: each function writes one JSON value, or members into one.
+// Parts of the helper's documents: each function writes one JSON value, or members of an object.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@
 
 namespace nnbt {
 
-// Every field of Samples, so that the caller can rebuild it.
+// All fields of Samples, so that the caller can rebuild it.
 void add_samples(json::Object& out, const Samples& samples);
 
 void add_placement(json::Object& out, const PlacementVerdict& verdict);
 
 std::string check_json(const ConvCheck& check);
 
-// Registers stay raw: decoding is the caller's.
+// Registers are raw: the caller decodes them.
 std::string replay_json(const ane::Replay& replay);
 
 std::string info_json(const ane::Info& info, std::optional<bool> entitled);

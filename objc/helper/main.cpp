@@ -1,9 +1,9 @@
-// The helper process: measures one convolution chain, with the Neural Engine's counters if asked,
-// and ends. MPSGraph can abort the process, so risky variants run here and the caller maps the exit
-// to a status; and only a main executable can carry the entitlement for counters.
+// The helper process: measures one convolution chain, optionally with Neural Engine counters, and
+// exits. MPSGraph can abort the process, so risky variants run here and the caller maps the exit to
+// a status; and only a main executable can have the entitlement for counters.
 //
-// Reads one JSON object from standard input, writes one JSON document to standard output. Whatever
-// frameworks print goes to standard error. Exit status 0: a document was written, also for
+// Reads a JSON object from standard input and writes a JSON document to standard output. Output of
+// frameworks goes to standard error. Exit status 0 means that a document was written, also for
 // refusals.
 #include <unistd.h>
 

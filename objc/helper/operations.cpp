@@ -28,7 +28,7 @@ using json::boolean;
 using json::Object;
 using json::text;
 
-// A package that goes when the replay is over.
+// A package that is deleted after the replay.
 class TemporaryPackage {
  public:
   TemporaryPackage() {
@@ -56,9 +56,9 @@ ane::Replay not_replayed(ane::Status status, const std::exception& problem) {
   return replay;
 }
 
-// Takes the step, because its executable must be gone before the client loads the same program.
-// `package` is one with the step's regions; empty: a temporary one is saved. Whatever fails is a
-// status, so that what was measured before isn't lost.
+// Takes the step, because its executable must be released before the client loads the same program.
+// `package` has the regions of the step; if empty, a temporary one is saved. Failures become a
+// status, so that earlier measurements are not lost.
 ane::Replay replay_step(std::unique_ptr<ConvStep> step, std::string package,
                         const ane::ReplayOptions& options) {
   const ConvSpec spec = step->spec();
@@ -77,12 +77,12 @@ ane::Replay replay_step(std::unique_ptr<ConvStep> step, std::string package,
     ane::Replay replay = ane::replay_package(package, spec, options);
     if (replay.status != ane::Status::kOk && replay.detail.empty()) replay.detail = note;
     return replay;
-  } catch (const std::runtime_error& problem) {  // asking for the device raised
+  } catch (const std::runtime_error& problem) {  // querying the device raised
     return not_replayed(ane::Status::kFrameworkMissing, problem);
   }
 }
 
-// A package of the request's that has regions: what was loaded is replayed, not compiled anew.
+// The requested package that has regions: it is replayed instead of being compiled again.
 std::string package_with_regions(const HelperRequest& request) {
   for (const std::string& package : {request.save_package, request.package}) {
     if (!package.empty() && !ane::read_bundle(package).regions.empty()) return package;
@@ -119,7 +119,7 @@ std::string measure_document(const HelperRequest& request) {
   return out.str();
 }
 
-// 38 million multiplies, some 10 us on the engine: enough for every status but a judgement of
+// 38 million multiplies, about 10 us on the engine: enough for every status except a judgement of
 // speed.
 ConvSpec selftest_spec() {
   ConvSpec spec;

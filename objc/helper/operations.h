@@ -1,4 +1,4 @@
-// What the helper does for a request: measure, test itself, or tell what it can read.
+// What the helper does for a request: measure, test itself, or report what it can read.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace nnbt {
 
-// One JSON document. Throws Unsupported, std::invalid_argument or std::runtime_error.
+// Returns a JSON document. Throws Unsupported, std::invalid_argument or std::runtime_error.
 std::string perform(const HelperRequest& request);
 
 }  // namespace nnbt

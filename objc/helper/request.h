@@ -16,16 +16,16 @@ struct HelperRequest {
   HelperOp op = HelperOp::kMeasure;
   ConvSpec spec;
   MeasureOptions measure;
-  std::string package;       // load this instead of building
-  std::string save_package;  // and save to this
+  std::string package;       // load this instead of compiling
+  std::string save_package;  // save to this
   bool placement = true;
-  bool power = false;  // watch energy and clocks over the timed runs
+  bool power = false;  // measure energy and clocks over the timed runs
   bool pmu = false;    // replay on the ANE with counters
   std::int64_t pmu_windows = ane::kDefaultWindows;
 };
 
-// Throws std::invalid_argument for text that isn't a request, or one that contradicts itself.
-// Unknown keys are refused: a misspelt one would silently measure something else.
+// Throws std::invalid_argument for an invalid or contradictory request. Unknown keys are errors: a
+// misspelt one would silently measure something else.
 HelperRequest parse_request(const std::string& json);
 
 }  // namespace nnbt

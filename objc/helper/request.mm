@@ -11,14 +11,14 @@
 namespace nnbt {
 namespace {
 
-// The values of the request by key; numbers and booleans as double, and text.
+// A value of the request: text, or a number or boolean as double.
 struct Value {
   bool is_text = false;
   double number = 0;
   std::string text;
 };
 
-// Empty map and a sentence in `problem` where the text is no JSON object of plain values.
+// The values by key; sets `problem` if the text is not a JSON object of plain values.
 std::map<std::string, Value> read_object(const std::string& json, std::string& problem) {
   std::map<std::string, Value> values;
   @autoreleasepool {
@@ -46,7 +46,7 @@ std::map<std::string, Value> read_object(const std::string& json, std::string& p
         }
       }
     } @catch (NSException* exception) {
-      problem = "the request can't be parsed: " + to_string(exception.reason);
+      problem = "the request cannot be parsed: " + to_string(exception.reason);
     }
   }
   return values;
@@ -54,7 +54,7 @@ std::map<std::string, Value> read_object(const std::string& json, std::string& p
 
 std::int64_t whole(double number) {
   if (!(std::abs(number) < 9e15) || number != std::floor(number)) {
-    throw std::invalid_argument("a count in the request is not a whole number");
+    throw std::invalid_argument("a count in the request is not an integer");
   }
   return static_cast<std::int64_t>(number);
 }
@@ -87,7 +87,7 @@ constexpr ConvNames<HelperOp, 3> kOpNames{"op",
                                             {"selftest", HelperOp::kSelftest},
                                             {"info", HelperOp::kInfo}}}};
 
-// One row per key: whether it's text, and where it goes.
+// One row per key: whether its value is text, and where it goes.
 struct Key {
   bool is_text;
   Setter set;
@@ -150,7 +150,8 @@ HelperRequest parse_request(const std::string& json) {
     key->second.set(request, value);
   }
   if (request.pmu && request.spec.device != ConvDevice::kAne) {
-    throw std::invalid_argument("pmu needs the device ane: the counters are the Neural Engine's");
+    throw std::invalid_argument(
+        "pmu requires device ane: only the Neural Engine has these counters");
   }
   if (request.pmu_windows < ane::kMinWindows) {
     throw std::invalid_argument("pmu_windows must be at least " + std::to_string(ane::kMinWindows));

@@ -1,5 +1,5 @@
-// The iOS app: one screen of text around the same runner; the same lines go to the console.
-// Phones refuse standalone executables, and a scene manifest isn't needed for one window.
+// The iOS app: one screen of text around the same runner, which is also printed to the console.
+// Phones do not run standalone executables, and one window needs no scene manifest.
 #import <UIKit/UIKit.h>
 
 #include <cstdio>
@@ -34,7 +34,7 @@ NS_ASSUME_NONNULL_END
   [window makeKeyAndVisible];
   self.window = window;
   self.text = text;
-  // A phone locks its screen in the middle of a measurement otherwise, and stops the app.
+  // Otherwise the phone locks its screen during a measurement and stops the app.
   application.idleTimerDisabled = YES;
   std::thread([self] {
     nnbt::measure_rows(nnbt::ConvSpec{}, nnbt::MeasureOptions{}, [self](const std::string& line) {

@@ -25,7 +25,7 @@ std::string number(double value, const char* unit) {
   return cell(text, 12);
 }
 
-// Median nanoseconds of the GPU rows, to hold the ANE rows against.
+// Median nanoseconds of the GPU rows, to compare the ANE rows with.
 using GpuTimes = std::map<ConvVariant, double>;
 
 std::string measure_row(const ConvSpec& spec, const MeasureOptions& options, GpuTimes& gpu) {

@@ -1,4 +1,4 @@
-// What the iOS app measures and shows: pure C++, so that it's tested without a phone.
+// What the iOS app measures and shows: pure C++, so it can be tested without a phone.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace nnbt {
 
-// Measures every variant on the GPU and the ANE and hands over one line of text per row as soon as
-// it's known. `shape` gives the sizes; its variant and device are replaced.
+// Measures every variant on the GPU and the ANE, and passes each row to `show` as a line of text
+// when it is done. `shape` gives the sizes; its variant and device are replaced.
 void measure_rows(const ConvSpec& shape, const MeasureOptions& options,
                   const std::function<void(const std::string&)>& show);
 

@@ -1,4 +1,4 @@
-// What a loaded model says of its tensors and its procedure. Internal to objc/.
+// What a loaded model says about its tensors and its procedure. Internal to objc/.
 #pragma once
 
 #import <Foundation/Foundation.h>
@@ -8,15 +8,15 @@
 namespace nnbt::ane {
 
 struct Attributes {
-  bool one_input_and_output = false;  // else nothing below is set
-  Tensor input;                       // as listed, missing keys zero
+  bool one_input_and_output = false;  // if false, nothing below is set
+  Tensor input;                       // as listed; missing keys are 0
   Tensor output;
   NSArray<NSNumber*>* _Nullable input_indices;
   NSArray<NSNumber*>* _Nullable output_indices;
   NSNumber* _Nullable procedure;
 };
 
-// Of the first network and procedure; indices and procedure are 0 where the model names none.
+// Reads the first network and procedure. Indices and procedure are 0 if the model has none.
 Attributes read_attributes(NSDictionary<NSString*, id>* _Nullable model_attributes);
 
 }  // namespace nnbt::ane

@@ -27,7 +27,7 @@ Tensor tensor_of(NSDictionary<NSString*, id>* _Nonnull entry) {
   return t;
 }
 
-// The element of an array or the value of a dictionary, nil where the structure is another.
+// The element of an array or the value of a dictionary; nil if the structure differs.
 id _Nullable item(id _Nullable list, NSUInteger index) {
   if (![list isKindOfClass:[NSArray class]] || [(NSArray*)list count] <= index) return nil;
   return ((NSArray*)list)[index];

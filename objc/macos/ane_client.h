@@ -1,6 +1,6 @@
 // The Neural Engine's private client: loads a compiled region, evaluates it, reads its counters.
-// Pure C++; any MPSGraph executable of the same graph must be gone before, since a second load of a
-// program fails (0xE00002F0).
+// Pure C++. Release any MPSGraph executable of the same graph first: loading a program twice fails
+// (0xE00002F0).
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace nnbt::ane {
 
-// Throws std::runtime_error with the error's domain and code where the daemon refuses the region.
+// Throws std::runtime_error with the domain and code of the error if the daemon rejects the region.
 std::unique_ptr<Program> load_program(const Region& region, const ConvSpec& spec,
                                       const Device& device, bool with_counters);
 

@@ -19,12 +19,12 @@ namespace nnbt::ane {
 namespace {
 
 constexpr const char* kFramework = "AppleNeuralEngine";
-constexpr unsigned int kUserInitiated = 25;  // what every published caller uses
-constexpr unsigned int kAllStatistics = 15;  // bit 2 attaches the counters; over 15 means none
+constexpr unsigned int kUserInitiated = 25;  // as in all published callers
+constexpr unsigned int kAllStatistics = 15;  // bit 2 attaches the counters; above 15 there are none
 constexpr long long kCounterStatistics = 2;
 constexpr std::size_t kStatisticsBytes = 4096;
 
-// The driver's codes, such as 0xe00002f0, are known by their hexadecimal form.
+// The driver's codes, such as 0xe00002f0, are usually written in hexadecimal.
 std::string code_of(NSError* _Nonnull error) {
   constexpr NSInteger kLargestSmall = 0xFFFF;
   if (error.code >= 0 && error.code <= kLargestSmall) return std::to_string(error.code);
@@ -40,7 +40,7 @@ std::string describe_one(NSError* _Nonnull error) {
 
 // "domain 5: text (domain 7: text)", the underlying error last.
 std::string describe(NSError* _Nullable error) {
-  if (error == nil) return "no error was given";
+  if (error == nil) return "no error was reported";
   NSError* top = error;
   std::string text = describe_one(top);
   id below = top.userInfo[NSUnderlyingErrorKey];
@@ -56,7 +56,7 @@ NSDictionary<NSString*, id>* _Nonnull load_options(const Region& region, const D
   if (!region.options_file.empty()) {
     options[@"kANEFCompilerOptionsFilenameKey"] = to_ns(region.options_file);
   }
-  // The compiler's target can differ from the device's own name (M5 Max: h17c and h17g).
+  // The compiler's target can differ from the name of the device (M5 Max: h17c and h17g).
   const auto& target = region.architecture ? region.architecture : device.architecture;
   if (target) options[@"kANEFTargetArchitectureKey"] = to_ns(*target);
   if (with_counters) options[@"kANEFPerformanceStatsMask"] = @(kAllStatistics);
@@ -68,7 +68,7 @@ class AneProgram final : public Program {
   AneProgram(const Region& region, const ConvSpec& spec, const Device& device, bool with_counters)
       : region_(region), spec_(spec), device_(device), with_counters_(with_counters) {}
 
-  // Apart from the constructor, so that the destructor unloads where a later part raises.
+  // Separate from the constructor, so that the destructor unloads if a later part raises.
   void load() {
     guarded("loading the region", [this] { return load_model(); }, kFramework);
   }
@@ -89,7 +89,7 @@ class AneProgram final : public Program {
           [client_ unloadModel:model_ options:@{} qos:kUserInitiated error:&error];
         }
       } @catch (NSException*) {
-        loaded_ = false;  // nothing else can be done about it here
+        loaded_ = false;  // nothing else can be done here
       }
       request_ = nil;
       model_ = nil;
@@ -146,7 +146,7 @@ class AneProgram final : public Program {
           return Failure{};
         },
         kFramework);
-    // One name of the framework's ends in a colon.
+    // One of the framework's names ends in a colon.
     if (name.ends_with(':')) name.pop_back();
     return name;
   }
@@ -170,10 +170,10 @@ class AneProgram final : public Program {
     model_ = [(id)models respondsToSelector:@selector(modelAtURL:key:mpsConstants:)]
                  ? [models modelAtURL:directory key:key mpsConstants:@"constants"]
                  : [models modelAtURL:directory key:key];
-    if (client_ == nil || model_ == nil) return {"the daemon can't be reached", false};
+    if (client_ == nil || model_ == nil) return {"the daemon cannot be reached", false};
     const bool has_mask = [(id)model_ respondsToSelector:@selector(perfStatsMask)] &&
                           [(id)model_ respondsToSelector:@selector(setPerfStatsMask:)];
-    // Set as well as asked for: reading back 0 then means that it was cleared.
+    // Set in addition to the option: if it then reads 0, the system cleared it.
     if (with_counters_ && has_mask) [model_ setPerfStatsMask:kAllStatistics];
     NSError* error = nil;
     loaded_ = [client_ loadModel:model_
@@ -188,7 +188,7 @@ class AneProgram final : public Program {
   Failure find_tensors() {
     Attributes attributes = read_attributes([model_ modelAttributes]);
     if (!attributes.one_input_and_output) {
-      return {"the loaded model doesn't list one input and one output", false};
+      return {"the loaded model does not list exactly one input and one output", false};
     }
     input_ = std::move(attributes.input);
     output_ = std::move(attributes.output);
@@ -202,7 +202,7 @@ class AneProgram final : public Program {
     const std::vector<std::byte> input = conv_input(spec_);
     if (dense_bytes(output_) != conv_work(spec_).output_bytes) {
       throw std::runtime_error("the model's output takes " + std::to_string(dense_bytes(output_)) +
-                               " bytes, the convolution's has " +
+                               " bytes, but the convolution's has " +
                                std::to_string(conv_work(spec_).output_bytes));
     }
     input_surface_ = Surface(surface_bytes(input_));
@@ -219,7 +219,7 @@ class AneProgram final : public Program {
         static_cast<Class<NNBTAneRequests>>(NSClassFromString(@"_ANERequest"));
     id input = [surfaces objectWithIOSurface:input_surface_.get()];
     id output = [surfaces objectWithIOSurface:output_surface_.get()];
-    if (input == nil || output == nil) return {"the framework took no surface", false};
+    if (input == nil || output == nil) return {"the framework accepted no surface", false};
     NSMutableArray* statistics = [NSMutableArray array];
     if (with_counters_) {
       Class<NNBTAneStatisticsSurfaces> statistics_surfaces =
@@ -238,7 +238,7 @@ class AneProgram final : public Program {
                                  perfStats:statistics
                             procedureIndex:procedure_];
     if (request_ == nil || ![request_ validate]) {
-      return {"the framework finds the request invalid", false};
+      return {"the framework rejected the request as invalid", false};
     }
     options_ = with_counters_
                    ? @{@"kANEFPerformanceStatsMask" : @(kAllStatistics),
@@ -258,7 +258,7 @@ class AneProgram final : public Program {
     return {"an evaluation failed: " + describe(error), false};
   }
 
-  // Of the last evaluation; nil where there are none.
+  // Of the last evaluation; nil if there are none.
   id<NNBTAneStatistics> _Nullable statistics() const {
     id found = [request_ perfStats];
     const bool usable = [found respondsToSelector:@selector(hwExecutionTime)] &&

@@ -20,10 +20,11 @@ namespace {
 constexpr const char* kFramework =
     "/System/Library/PrivateFrameworks/AppleNeuralEngine.framework/AppleNeuralEngine";
 
-// The first name has matched on every generation seen, M1 to M5; the second is newer drivers' own.
+// The first name matched on every generation seen, M1 to M5; newer drivers have the second.
 constexpr std::array kDriverClasses = {"H11ANEIn", "AppleH16ANEInterface"};
 
-// A class or method without which nothing can be replayed; the rest is asked for where it's used.
+// Classes and methods without which nothing can be replayed; others are checked where they are
+// used.
 struct Required {
   NSString* _Nonnull class_name;
   bool of_class;
@@ -50,7 +51,7 @@ std::vector<Required> required() {
   };
 }
 
-// Each missing class once, else its missing methods as "+[class selector]".
+// Each missing class once, or its missing methods as "+[class selector]".
 std::vector<std::string> missing_parts() {
   std::vector<std::string> missing;
   for (const Required& row : required()) {
@@ -82,7 +83,7 @@ NSDictionary<NSString*, id>* _Nullable dictionary_of(id _Nullable value) {
   return [value isKindOfClass:[NSDictionary class]] ? value : nil;
 }
 
-// Properties of the driver's node in the IORegistry; nil where there is none.
+// Properties of the driver's node in the IORegistry; nil if there is none.
 NSDictionary<NSString*, id>* _Nullable driver_properties() {
   for (const char* name : kDriverClasses) {
     // The call consumes the dictionary.
@@ -126,7 +127,7 @@ bool system_flag(const char* _Nonnull name) {
   return sysctlbyname(name, &value, &size, nullptr, 0) == 0 && value != 0;
 }
 
-// libSystem has the call, the SDK no header for it. 0 is the state of a stock Mac.
+// libSystem has this function, but no SDK header declares it. 0 is the default state of a Mac.
 std::optional<std::string> integrity_protection() {
   using GetConfiguration = int (*)(std::uint32_t*);
   const auto get = reinterpret_cast<GetConfiguration>(dlsym(RTLD_DEFAULT, "csr_get_active_config"));
@@ -143,7 +144,7 @@ std::optional<std::size_t> positive(long long number) {
   return static_cast<std::size_t>(number);
 }
 
-// All engines' cores together: dies count apart.
+// Cores of all engines together: each die has its own.
 std::optional<std::size_t> cores_of(Class _Nullable framework,
                                     NSDictionary<NSString*, id>* _Nullable device) {
   if ([(id)framework respondsToSelector:@selector(numANEs)] &&
@@ -157,7 +158,7 @@ std::optional<std::size_t> cores_of(Class _Nullable framework,
 }
 
 Device device_of(NSDictionary<NSString*, id>* _Nullable properties) {
-  // The file is in the system's shared cache; the classes below say whether this worked.
+  // The library is in the shared cache; the classes below show whether loading it worked.
   dlopen(kFramework, RTLD_NOW | RTLD_LOCAL);
   Device out;
   out.missing = missing_parts();
@@ -184,7 +185,7 @@ Device device_of(NSDictionary<NSString*, id>* _Nullable properties) {
 Device read_device() {
   Device out;
   guarded(
-      "asking for the device",
+      "querying the device",
       [&] {
         out = device_of(driver_properties());
         return Failure{};
@@ -196,7 +197,7 @@ Device read_device() {
 Info read_info() {
   Info out;
   guarded(
-      "asking for the device",
+      "querying the device",
       [&] {
         NSDictionary<NSString*, id>* properties = driver_properties();
         out.device = device_of(properties);

@@ -1,4 +1,4 @@
-// The one entitlement that matters here. It counts in the process's main executable only.
+// The one entitlement that matters here. Only that of the main executable counts.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 namespace nnbt::ane {
 
 // Whether this process's signature claims com.apple.ane.hardware-counters; a hint, since the system
-// may ignore it. None where that can't be read.
+// may ignore it. nullopt if unreadable.
 std::optional<bool> counters_entitled();
 
 }  // namespace nnbt::ane

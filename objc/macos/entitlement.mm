@@ -13,7 +13,7 @@ std::optional<bool> counters_entitled() {
     CFErrorRef error = nullptr;
     CFTypeRef value = SecTaskCopyValueForEntitlement(
         task, (__bridge CFStringRef) @"com.apple.ane.hardware-counters", &error);
-    // No value and no error: the signature doesn't name it.
+    // No value and no error: the signature does not contain it.
     if (value != nullptr || error == nullptr) entitled = value == kCFBooleanTrue;
     if (value != nullptr) CFRelease(value);
     if (error != nullptr) CFRelease(error);

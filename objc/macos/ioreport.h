@@ -1,5 +1,5 @@
-// The energy counters of IOReport, which need no root. Undocumented: everything is looked up at run
-// time, and whatever is missing becomes a state with a sentence.
+// The energy counters of IOReport, which do not require root. Undocumented: everything is looked up
+// at run time, and whatever is missing becomes a state with a sentence.
 #pragma once
 
 #import <Foundation/Foundation.h>
@@ -12,16 +12,16 @@
 
 namespace nnbt {
 
-// A subscription costs 236 KB that the system never gives back, so a process makes only one.
+// A subscription takes 236 KB that the system never frees, so a process makes only one.
 class IoReport {
  public:
   IoReport();
 
-  // How far it got: kOk once subscribed. Sampling may still be denied.
+  // The state: kOk if subscribed, although sampling may still be denied.
   EnergySource source() const { return source_; }
   const std::string& problem() const { return problem_; }
 
-  // The counters now; none where there is no subscription, or it hands out nothing.
+  // The current counters; nullopt without a subscription, or if it returns nothing.
   std::optional<EnergySample> sample();
 
  private:

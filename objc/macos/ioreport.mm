@@ -11,7 +11,7 @@ namespace nnbt {
 namespace {
 
 constexpr const char* kLibrary = "/usr/lib/libIOReport.dylib";
-constexpr int kSimpleFormat = 1;  // other formats yield garbage as an integer
+constexpr int kSimpleFormat = 1;  // other formats are garbage when read as an integer
 // IOReportElement of xnu's IOReportTypes.h: provider, channel, type, mach_absolute_time(), values.
 constexpr std::size_t kTimestampOffset = 24;
 
@@ -27,7 +27,7 @@ NSArray* _Nullable channel_list(id _Nullable report) {
   return [list isKindOfClass:[NSArray class]] ? list : nil;
 }
 
-// When the driver wrote the value; 0 where the element isn't there.
+// When the driver updated the value; 0 if unknown.
 std::int64_t published_ns(NSDictionary* _Nonnull channel) {
   id elements = channel[@"RawElements"];
   if (![elements isKindOfClass:[NSData class]]) return 0;
@@ -42,7 +42,7 @@ template <typename Function>
 bool find(void* _Nonnull library, const char* _Nonnull name, Function& function,
           std::string& problem) {
   function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function == nullptr) problem = std::string("this system's libIOReport lacks ") + name;
+  if (function == nullptr) problem = std::string("libIOReport of this OS lacks ") + name;
   return function != nullptr;
 }
 
@@ -55,11 +55,11 @@ IoReport::IoReport() {
 }
 
 bool IoReport::find_functions() {
-  // Never closed: the library keeps what it registered for the subscription.
+  // Never closed: the library keeps state for the subscription.
   void* library = dlopen(kLibrary, RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = dlerror();
-    problem_ = std::string("IOReport can't be loaded: ") + (why != nullptr ? why : kLibrary);
+    problem_ = std::string("IOReport cannot be loaded: ") + (why != nullptr ? why : kLibrary);
     return false;
   }
   return find(library, "IOReportCopyChannelsInGroup", copy_channels_, problem_) &&

@@ -1,5 +1,5 @@
-// Energy, processor cycles and thermal state over a window of work, without root. macOS only: iOS
-// has neither libproc's header nor a private library that an app may open.
+// Energy, CPU cycles and thermal state over a window of work, without root. macOS only: iOS has no
+// header for libproc, and apps may not open private libraries.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace nnbt {
 
-// Make one and use it for every window of the process: each one subscribes, see ioreport.h. Never
-// throws for what the system lacks; the reading says so.
+// Create one and use it for every window of the process: each one subscribes, see ioreport.h.
+// Missing support does not throw; the reading says what is missing.
 class PowerProbe {
  public:
   PowerProbe();
@@ -18,12 +18,12 @@ class PowerProbe {
   PowerProbe& operator=(const PowerProbe&) = delete;
   ~PowerProbe();
 
-  // Directly around the work: both take a few ms, which the window leaves out.
+  // Call these directly before and after the work; the few ms they take are not part of the window.
   void start();
-  PowerReading stop();  // throws std::logic_error without a start() before it
+  PowerReading stop();  // throws std::logic_error without start()
 
-  // What there is to read, without energies: in steps of 100 ms until a counter moves, at most 2.5
-  // s, since some systems publish their counters every 2.2 s.
+  // What can be read, without energies. Looks every 100 ms until a counter changes, for at most 2.5
+  // s: some systems update their counters every 2.2 s.
   PowerReading availability();
 
  private:
@@ -31,8 +31,8 @@ class PowerProbe {
   std::unique_ptr<State> state_;
 };
 
-// For measure(): starts and stops with the timed runs and leaves the result in `reading`. Both
-// arguments must outlive it.
+// For measure(): a probe that starts and stops with the timed runs and stores the result in
+// `reading`. Both arguments must outlive it.
 std::unique_ptr<Probe> power_window(PowerProbe& power, PowerReading& reading);
 
 }  // namespace nnbt

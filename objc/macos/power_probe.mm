@@ -69,7 +69,7 @@ struct PowerProbe::State {
     if (ioreport.source() != EnergySource::kOk) {
       return {ioreport.source(), ioreport.problem(), {}};
     }
-    if (!energy || !end) return {EnergySource::kDenied, "IOReport handed out no sample", {}};
+    if (!energy || !end) return {EnergySource::kDenied, "IOReport returned no sample", {}};
     return judge_energy(*energy, *end, window_ns);
   }
 };
@@ -114,7 +114,7 @@ PowerReading PowerProbe::availability() {
     reading.energy_j.reset();
     const bool waiting = reading.ioreport == EnergySource::kFrozenZero;
     if (!waiting || steady_now_ns() - first_ns > kLongestLookNs) return reading;
-    state_->started = true;  // the same window goes on
+    state_->started = true;  // the same window continues
   }
 }
 

@@ -1,4 +1,4 @@
-// An IOSurface of its own, sized in bytes and laid out as one row. Internal to objc/.
+// An IOSurface of a given size in bytes, laid out as one row. Internal to objc/.
 #pragma once
 
 #import <Foundation/Foundation.h>
@@ -27,8 +27,8 @@ class Surface {
     if (surface_ != nullptr) CFRelease(surface_);
   }
 
-  // Zeroed; at least 16 KiB and whole pages, so that the allocator has no rows to pad. Throws
-  // std::runtime_error where there is no memory.
+  // Zeroed; at least 16 KiB and whole pages, so that the allocator pads no rows. Throws
+  // std::runtime_error if there is no memory.
   explicit Surface(std::size_t bytes);
 
   IOSurfaceRef _Nonnull get() const { return surface_; }

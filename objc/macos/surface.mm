@@ -16,7 +16,7 @@ class Lock {
   Lock(IOSurfaceRef _Nonnull surface, IOSurfaceLockOptions options)
       : surface_(surface), options_(options) {
     if (IOSurfaceLock(surface_, options_, nullptr) != 0) {
-      throw std::runtime_error("a tensor's surface can't be locked");
+      throw std::runtime_error("the surface of a tensor cannot be locked");
     }
   }
   Lock(const Lock&) = delete;
@@ -30,7 +30,7 @@ class Lock {
 
 }  // namespace
 
-// Delegates first, so that the destructor runs where the rest throws.
+// Delegates, so that the destructor runs if the rest throws.
 Surface::Surface(std::size_t bytes) : Surface() {
   bytes_ = (std::max(bytes, kLeastBytes) + kPageBytes - 1) / kPageBytes * kPageBytes;
   @autoreleasepool {
@@ -46,7 +46,7 @@ Surface::Surface(std::size_t bytes) : Surface() {
   }
   if (surface_ == nullptr || IOSurfaceGetAllocSize(surface_) < bytes_) {
     throw std::runtime_error("no surface of " + std::to_string(bytes_) +
-                             " bytes can be had: use a smaller --batch or --size");
+                             " bytes can be allocated: use a smaller --batch or --size");
   }
   with_bytes(false, [](std::span<std::byte> all) { std::memset(all.data(), 0, all.size()); });
 }

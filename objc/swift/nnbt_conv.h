@@ -1,4 +1,4 @@
-// The runner for callers in C and Swift (module.modulemap makes it `import NNBTConv`).
+// The runner for C and Swift (module.modulemap makes it `import NNBTConv`).
 #ifndef NNBT_CONV_H
 #define NNBT_CONV_H
 
@@ -10,25 +10,25 @@ extern "C" {
 
 typedef struct {
   int64_t batch, size, channels, layers, kernel;
-  int64_t runs;         // timed runs; 0: until the interval of the median is narrow
+  int64_t runs;         // timed runs; 0: until the confidence interval is narrow
   const char* variant;  // "fp16", "int8", "qdq", "w8a8"
   const char* device;   // "gpu", "ane"
 } nnbt_conv_request;
 
 typedef struct {
   double median_ns;
-  double tops;  // 1e12 operations a second by the usual count
+  double tops;  // 1e12 operations per second, by the usual count
   int64_t compile_ns;
   int64_t runs;
   int right;           // 1: the result passed the check
-  char placement[16];  // for the ANE: "proven", "likely", "unproven", "not on ANE"
+  char placement[16];  // ANE only: "proven", "likely", "unproven", "not on ANE"
   char sentence[512];  // what the check found, or why there is no result
 } nnbt_conv_result;
 
-// The shape of the standard workload: B 1, C 128, H 256, K 3, L 20, fp16 on the GPU.
+// The standard workload: B 1, C 128, H 256, K 3, L 20, fp16 on the GPU.
 nnbt_conv_request nnbt_conv_standard(void);
 
-// Measures one chain. Returns 1 with every field of `result` set, or 0 with only `sentence`.
+// Measures one chain. Returns 1 with all fields of `result` set, or 0 with only `sentence`.
 int nnbt_conv_measure(const nnbt_conv_request* request, nnbt_conv_result* result);
 
 #ifdef __cplusplus

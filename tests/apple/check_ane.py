@@ -125,7 +125,7 @@ GATES = {
         "framework_missing",
         "missing: -[_ANEPerformanceStats perfCounterData]",
     ),
-    "device_exception": ("framework_missing", "raised NSInvalidArgumentException while asking"),
+    "device_exception": ("framework_missing", "raised NSInvalidArgumentException while querying"),
     "two_regions": ("not_placed_on_ane", "the graph was split"),
     "gpu_fallback": ("not_placed_on_ane", "no compiled Neural Engine region"),
     "no_region": ("no_region", "no compiled Neural Engine region"),
@@ -135,7 +135,7 @@ GATES = {
         "com.apple.appleneuralengine 6: Program load failure (H11ANEIn 0xe00002c7: ",
     ),
     "load_exception": ("load_failed", "AppleNeuralEngine raised NSInvalidArgumentException while"),
-    "no_connection": ("load_failed", "can't be reached"),
+    "no_connection": ("load_failed", "cannot be reached"),
     "mask_zeroed": ("locked_mask_zeroed", ""),
     "evaluation_fails": (
         "evaluation_failed",
@@ -145,15 +145,15 @@ GATES = {
     "evaluation_error_only": ("evaluation_failed", "com.apple.appleneuralengine 3: timeout"),
     "evaluation_exception": ("evaluation_failed", "raised NSInvalidArgumentException while"),
     "counters_exception": ("evaluation_failed", "while reading the counters"),
-    "no_attributes": ("evaluation_failed", "doesn't list one input and one output"),
-    "two_inputs": ("evaluation_failed", "doesn't list one input and one output"),
+    "no_attributes": ("evaluation_failed", "does not list exactly one input and one output"),
+    "two_inputs": ("evaluation_failed", "does not list exactly one input and one output"),
     "odd_type": ("evaluation_failed", "unknown type 'Float8'"),
     "odd_width": ("evaluation_failed", "the convolution's has"),
     "interleaved": ("evaluation_failed", "interleaved by 4"),
     "no_surface": ("evaluation_failed", "no surface of"),
-    "no_lock": ("evaluation_failed", "can't be locked"),
-    "invalid_request": ("evaluation_failed", "finds the request invalid"),
-    "ane_zero_output": ("evaluation_failed", "the replay's result is wrong"),
+    "no_lock": ("evaluation_failed", "cannot be locked"),
+    "invalid_request": ("evaluation_failed", "rejected the request as invalid"),
+    "ane_zero_output": ("evaluation_failed", "the result of the replay is wrong"),
     "no_stats": ("locked_no_stats", ""),
     "no_stats_surface": ("locked_no_stats", ""),
     "no_counter_data": ("locked_no_counters", ""),
@@ -259,7 +259,9 @@ def test_a_refused_mask_is_left_out_and_said(fault):
     fault("load_fails_with_mask")
     pmu = replayed()
     assert pmu["status"] == "locked_mask_zeroed"
-    assert pmu["detail"].startswith("loaded without counters, since with them: com.apple")
+    assert pmu["detail"].startswith(
+        "loaded without counters, because loading with counters failed: com.apple"
+    )
     assert len(pmu["wall_samples_ns"]) == 15
 
 

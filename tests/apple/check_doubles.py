@@ -146,8 +146,8 @@ MAKING = {
     "no_ane": (native.Unsupported, "no Neural Engine.*--device gpu"),
     "no_queue": (RuntimeError, "no command queue"),
     "no_memory": (native.Unsupported, "not enough memory"),
-    "small_buffers": (native.Unsupported, "largest buffer; use a smaller"),
-    "compile_nil": (native.Unsupported, "can't compile the fp16 chain.*try another --variant"),
+    "small_buffers": (native.Unsupported, "largest buffer of this GPU; use a smaller"),
+    "compile_nil": (native.Unsupported, "cannot compile the fp16 chain.*try another --variant"),
     "compile_exception": (
         RuntimeError,
         "raised NSInvalidArgumentException while compiling the chain: .*told to raise",
@@ -172,8 +172,8 @@ def test_availability_names_the_reason(fault):
 
 RUNNING = {
     "run_exception": "raised NSInvalidArgumentException while running the chain: .*told to raise",
-    "run_error": "couldn't run the chain: the device was lost",
-    "gpu_fallback,fallback_is_error": "couldn't run the chain: ANE fallback is disabled",
+    "run_error": "failed to run the chain: the device was lost",
+    "gpu_fallback,fallback_is_error": "failed to run the chain: ANE fallback is disabled",
     "no_result": "returned no result",
 }
 
@@ -212,11 +212,11 @@ PLACEMENTS = {
     "no_flags": ("likely", "the manifest has no placement attributes (older OS)"),
     "no_flags,no_region,no_private": (
         "unproven",
-        "this OS has no switch against fallback to the GPU",
+        "this OS cannot disable fallback to the GPU",
     ),
     "two_regions": ("proven", "2 ANE regions"),
     "no_archive_key": ("proven", "1 ANE region"),
-    "no_private": ("proven", "this OS has no switch against fallback to the GPU"),
+    "no_private": ("proven", "this OS cannot disable fallback to the GPU"),
     "disk_full": ("likely", "no manifest: its manifest.plist is unusable"),
     "disk_full_silent,no_private": ("likely", "no manifest: there is no manifest.plist"),
     "serialise_exception,no_region,no_private": ("unproven", "no manifest: MPSGraph raised"),
@@ -293,15 +293,15 @@ def test_half_a_package_is_never_left(tmp_path, fault, names, words):
 def test_targets_that_can_not_be_written(tmp_path):
     step = made()
     (tmp_path / "file").write_text("kept")
-    with pytest.raises(native.Unsupported, match="exists already"):
+    with pytest.raises(native.Unsupported, match="already exists"):
         step.save_package(str(tmp_path / "file"))
-    with pytest.raises(native.Unsupported, match="can't be written"):
+    with pytest.raises(native.Unsupported, match="is not writable"):
         step.save_package(str(tmp_path / "file" / "p"))
     assert (tmp_path / "file").read_text() == "kept"
 
 
 def test_what_is_no_package_is_not_handed_to_mpsgraph(tmp_path):
-    with pytest.raises(native.Unsupported, match="no package that can be loaded: there is no"):
+    with pytest.raises(native.Unsupported, match="cannot be loaded as a package: there is no"):
         native.make_conv(spec(), str(tmp_path))
     (tmp_path / "manifest.plist").write_text("<plist>")
     with pytest.raises(native.Unsupported, match="unusable"):
@@ -334,10 +334,10 @@ def test_the_helper_measures_and_answers_in_one_document(tmp_path, fault):
         ({"variant": "int4"}, "error", "variant is one of fp16, int8, qdq, w8a8"),
         ({"layer": 2}, "error", "unknown key in the request: layer"),
         ({"size": "8"}, "error", "size must be a number"),
-        ({"size": 2.5}, "error", "not a whole number"),
+        ({"size": 2.5}, "error", "not an integer"),
         ({"size": [1]}, "error", "neither a number nor text"),
         ({"variant": 8}, "error", "variant must be text"),
-        ({"size": 0}, "error", "must lie between"),
+        ({"size": 0}, "error", "must be between"),
     ],
 )
 def test_the_helper_answers_refusals_too(request_, status, words):
@@ -360,13 +360,13 @@ def test_a_helper_that_dies_is_a_status(fault, name, status, words):
 def test_a_missing_or_silent_helper_is_a_sentence(tmp_path):
     from nnbt.engines.mpsgraph.helper import run_helper
 
-    with pytest.raises(native.Unsupported, match="macOS package only"):
+    with pytest.raises(native.Unsupported, match="none: use the macOS package"):
         run_helper({}, executable=tmp_path / "none")
     silent = tmp_path / "silent"
     silent.write_text("#!/bin/sh\necho trouble >&2; exit 3\n")
     silent.chmod(0o755)
-    assert "exit 3): trouble" in run_helper({}, executable=silent)["message"]
+    assert "3): trouble" in run_helper({}, executable=silent)["message"]
     slow = tmp_path / "slow"
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
-    assert "over 0.2 s" in run_helper({}, executable=slow, timeout_s=0.2)["message"]
+    assert "0.2 s" in run_helper({}, executable=slow, timeout_s=0.2)["message"]

@@ -40,7 +40,7 @@ def test_a_helper_that_ends_without_a_document_is_a_status(
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        ({"pmu": 1, "device": "gpu"}, "pmu needs the device ane"),
+        ({"pmu": 1, "device": "gpu"}, "pmu requires device ane"),
         ({"pmu": 1, "device": "ane", "pmu_windows": 2}, "pmu_windows must be at least 3"),
         ({"op": "measuring"}, "op is one of measure, selftest, info"),
         ({"op": 1}, "op must be text"),

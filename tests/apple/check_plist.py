@@ -189,5 +189,5 @@ def test_files_that_can_not_be_read(tmp_path):
     large = tmp_path / "large.plist"
     large.write_bytes(bytes(2**24 + 1))
     missing, too_large = driver("list", [tmp_path / "none", large])
-    assert "can't read" in missing["error"]
+    assert "cannot read" in missing["error"]
     assert "too large" in too_large["error"]

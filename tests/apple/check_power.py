@@ -2,7 +2,7 @@
 
 Not collected by default: needs a build with NNBT_APPLE_DOUBLES=ON, whose directory is given by
 NNBT_DOUBLES_BUILD (`.ci/apple run` does both, with sanitizers as well). The driver fails when an
-object that IOReport handed out is still alive at its end.
+object that IOReport returned is still alive at its end.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def test_a_window_of_the_timing_loop_is_one_window():
 @pytest.mark.parametrize(
     ("faults", "state", "words"),
     [
-        ("no_ioreport", "absent", "IOReport can't be loaded: /usr/lib/libIOReport.dylib"),
-        ("incomplete", "absent", "libIOReport lacks IOReportCopyChannelsInGroup"),
+        ("no_ioreport", "absent", "IOReport cannot be loaded: /usr/lib/libIOReport.dylib"),
+        ("incomplete", "absent", "libIOReport of this OS lacks IOReportCopyChannelsInGroup"),
         ("no_channels", "absent", "lists no energy channels"),
         ("no_channel_list", "absent", "lists no energy channels"),
         ("odd_channel_list", "absent", "lists no energy channels"),
         ("no_subscription", "denied", "refused the subscription"),
-        ("no_sample", "denied", "handed out no sample"),
+        ("no_sample", "denied", "returned no sample"),
     ],
 )
 def test_what_stands_in_the_way_is_a_state_with_a_sentence(faults, state, words):
@@ -85,8 +85,8 @@ def test_what_stands_in_the_way_is_a_state_with_a_sentence(faults, state, words)
     ("times", "words"),
     [
         ("-", "this system hides them"),
-        ("n", "published anew"),
-        ("o", "weren't published within it"),
+        ("n", "were updated"),
+        ("o", "were not updated in that time"),
     ],
 )
 def test_counters_that_stand_still_are_frozen(times, words):
@@ -94,7 +94,7 @@ def test_counters_that_stand_still_are_frozen(times, words):
     reading, _ = read("1", "100", energy=rows)
     assert reading["ioreport"] == "frozen_zero"
     assert words in reading["detail"]
-    assert "GPU moved, but is left out" in reading["detail"]
+    assert "GPU changed, but is left out" in reading["detail"]
     assert "energy_j" not in reading
 
 
@@ -127,8 +127,8 @@ def test_each_unit_becomes_joules(row, joules):
         ("ANE0,mJ,450/100", "ANE0 went backwards"),
         ("ANE0,kJ,1/2", 'ANE0 has the unknown unit "kJ  "'),
         ("ANE0,mJ,0/9999999", "ANE0 implies more than 1 kW"),
-        ("ANE0,mJ,100/450,o/n", "ANE0 was counted over 1."),
-        ("ANE0,mJ,100/450,o/o", "ANE0 was counted over 0.000 s"),
+        ("ANE0,mJ,100/450,o/n", "ANE0 covers 1."),
+        ("ANE0,mJ,100/450,o/o", "ANE0 covers 0.000 s"),
     ],
 )
 def test_a_change_that_is_not_the_windows_energy_is_left_out(row, words):

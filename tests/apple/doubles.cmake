@@ -1,6 +1,6 @@
-# Linux, for tests only: the sources of objc/ under ARC on GNUstep, against doubles of Metal and
-# MPSGraph that compute real convolutions. Needs clang 19 or newer, libgnustep-base-dev and GCC's
-# libobjc (.ci/apple installs them); the rest of the project keeps its own compiler.
+# Linux, for tests only: the sources in objc/ with ARC on GNUstep, against doubles of Metal and
+# MPSGraph that compute real convolutions. Requires clang 19 or newer, libgnustep-base-dev and GCC's
+# libobjc (.ci/apple installs them); other sources use the default compiler.
 set(here ${CMAKE_CURRENT_LIST_DIR})
 if(NOT CMAKE_OBJCXX_COMPILER)
   find_program(clangxx NAMES clang++-22 clang++-21 clang++-20 clang++-19 REQUIRED)
@@ -10,7 +10,7 @@ endif()
 enable_language(OBJC OBJCXX)
 set(CMAKE_OBJCXX_STANDARD 20)
 
-# GCC's Objective-C headers and library lie beside its compiler, where clang doesn't look.
+# GCC's Objective-C headers and library are next to its compiler, where clang does not look.
 find_program(gcc NAMES gcc-12 gcc REQUIRED)
 execute_process(COMMAND ${gcc} -print-libgcc-file-name OUTPUT_VARIABLE libgcc
   OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
@@ -23,7 +23,7 @@ set(gnustep -fblocks -fconstant-string-class=NSConstantString -fexceptions -fobj
 set(with_arc ${gnustep} -fobjc-runtime=objfw-0.8 -fobjc-arc -fobjc-arc-exceptions -Wall -Wextra
   -Wshadow)
 
-# Doubles can't be ARC: classes may be implemented in GCC's own ABI only.
+# Doubles cannot use ARC: classes can be implemented only in GCC's own ABI.
 add_library(apple_doubles OBJECT ${here}/doubles/metal.mm ${here}/doubles/mpsgraph.mm
   ${here}/doubles/executable.mm ${here}/doubles/graph_state.cpp ${here}/doubles/package_files.cpp
   ${here}/doubles/sysctl.cpp ${here}/doubles/registry.mm ${here}/doubles/surface.mm
@@ -37,7 +37,7 @@ foreach(doubles apple_doubles ane_doubles)
     "$<$<COMPILE_LANGUAGE:OBJC,OBJCXX>:${gnustep};-fobjc-runtime=gcc;-Wno-everything>")
 endforeach()
 target_include_directories(ane_doubles PRIVATE ${here}/linux/system)
-# _Float16 and the hidden symbols need the same compiler for the C++ part.
+# _Float16 and hidden symbols require the same compiler for the C++ part.
 set_source_files_properties(${here}/doubles/graph_state.cpp ${here}/doubles/package_files.cpp
   ${here}/doubles/sysctl.cpp ${here}/doubles/ane_script.cpp
   ${here}/doubles/ane_layout.cpp
@@ -56,7 +56,7 @@ endif()
 include(cmake/helper.cmake)
 nnbt_add_helper(nnbt_helper "${with_arc}" $<TARGET_OBJECTS:apple_doubles>
   $<TARGET_OBJECTS:ane_doubles>)
-# dlsym finds the double of a C function that the system's library has.
+# dlsym must find the doubles of C functions in the executable.
 set_target_properties(nnbt_helper PROPERTIES ENABLE_EXPORTS ON)
 # A system whose AppleNeuralEngine framework has none of the classes.
 nnbt_add_helper(nnbt_helper_without_ane "${with_arc}" $<TARGET_OBJECTS:apple_doubles>)
@@ -66,8 +66,8 @@ add_executable(nnbt_doubles_driver ${here}/driver.cpp objc/ios/rows.cpp objc/swi
 target_include_directories(nnbt_doubles_driver PRIVATE ${PROJECT_SOURCE_DIR}/objc)
 target_link_libraries(nnbt_doubles_driver PRIVATE nnbt_core)
 
-# What the power probe reads: libraries of their own, opened by Apple's paths (doubles/dlopen.cpp),
-# and functions of Darwin's kernel. Part of every program with the product in it.
+# What the power probe reads: libraries that are opened by Apple's paths (doubles/dlopen.cpp), and
+# functions of Darwin's kernel. Part of every program that contains the product.
 add_library(double_ioreport SHARED ${here}/doubles/ioreport.mm)
 add_library(double_empty SHARED ${here}/doubles/empty.cpp)
 target_compile_options(double_ioreport PRIVATE ${gnustep} -fobjc-runtime=gcc -Wno-everything)

@@ -1,6 +1,6 @@
 // Drives the runner on doubles without Python, for the sanitizers: every variant, both devices,
-// overlapped submissions, packages, replays with counters and every fault. Exits 1 at the first
-// surprise.
+// overlapped submissions, packages, replays with counters and every fault. Exits with 1 at the
+// first failure.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -59,7 +59,7 @@ void run_variant(ConvSpec spec, const std::filesystem::path& directory) {
   std::filesystem::remove_all(package);
 }
 
-// A fault may show while making, running, checking or saving; it must never go unseen.
+// A fault may show while compiling, running, checking or saving, but it must show.
 bool fault_is_seen(const char* name, const std::filesystem::path& directory) {
   setenv("NNBT_DOUBLE_FAULT", name, 1);
   const ConvSpec spec = small(ConvVariant::kFp16, ConvDevice::kAne);
@@ -104,7 +104,8 @@ void call_from_c() {
   require(std::string(result.sentence) == "device is one of gpu, ane", result.sentence);
 }
 
-// Saves the step's package and lets it go, as the helper does: the engine loads a program once.
+// Saves the package of a step and releases the step, as the helper does: the engine does not load a
+// program twice.
 std::string saved_package(const ConvSpec& spec, const std::filesystem::path& directory) {
   const std::unique_ptr<ConvStep> step = make_conv(spec);
   std::string package = (directory / "replay.mpsgraphpackage").string();
@@ -123,7 +124,7 @@ ane::Replay replayed(const std::string& package, const ConvSpec& spec) {
 void replay_everything(const std::filesystem::path& directory) {
   for (const auto& [name, variant] : kVariantNames.rows) {
     ConvSpec spec = small(variant, ConvDevice::kAne);
-    spec.size = 7;  // 14 and 7 bytes a row: padded
+    spec.size = 7;  // 14 and 7 bytes per row: padded
     const ane::Replay replay = replayed(saved_package(spec, directory), spec);
     require(replay.status == ane::Status::kOk, to_json(spec) + ": " + replay.detail);
     require(replay.check && replay.check->ok, "the replay's result is wrong: " + to_json(spec));

@@ -1,5 +1,5 @@
-// Reads property lists for check_plist.py: one line of JSON for each path on standard input, with
-// the whole list, or with what a manifest or a package directory says.
+// Reads property lists for check_plist.py: for each path on standard input, prints a line of JSON
+// with the whole list, or with the contents of a manifest or a package directory.
 //
 // usage: nnbt_plist_driver list|manifest|bundle <paths
 #include <exception>

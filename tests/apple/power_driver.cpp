@@ -53,7 +53,7 @@ PowerReading read(int count, char** words) {
   std::exit(2);
 }
 
-// Objects of the double that are still alive once the probe is gone.
+// Number of live objects of the double after the probe is destroyed.
 long live_objects() {
   void* library = dlopen("/usr/lib/libIOReport.dylib", RTLD_LAZY);
   if (library == nullptr) return 0;

@@ -1,5 +1,5 @@
 # Cross build for arm64 macOS (or iOS, NNBT_TARGET=arm64-apple-ios18) on Linux with clang and lld.
-# NNBT_SDK: the sysroot that sdk/make_sdk.py made. NNBT_LLVM: the version of Debian's LLVM packages.
+# NNBT_SDK: the sysroot made by sdk/make_sdk.py. NNBT_LLVM: the version of Debian's LLVM packages.
 set(sdk "$ENV{NNBT_SDK}")
 set(llvm "$ENV{NNBT_LLVM}")
 if(NOT llvm)
@@ -9,7 +9,7 @@ set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
 set(CMAKE_SYSTEM_NAME Darwin)
 set(CMAKE_SYSTEM_PROCESSOR arm64)
 set(CMAKE_SYSTEM_VERSION 24.0.0)
-# Full paths, since CMake doesn't search PATH for Objective-C++ here.
+# Full paths, because CMake does not search PATH for Objective-C++ here.
 set(CMAKE_C_COMPILER /usr/bin/clang-${llvm})
 set(CMAKE_OBJC_COMPILER /usr/bin/clang-${llvm})
 set(CMAKE_CXX_COMPILER /usr/bin/clang++-${llvm})
@@ -19,7 +19,7 @@ foreach(language C OBJC CXX OBJCXX)
 endforeach()
 set(CMAKE_CXX_FLAGS_INIT "-include __config_site")
 set(CMAKE_OBJCXX_FLAGS_INIT "-include __config_site")
-# The interpreter of this machine runs the build; CMake (CMP0190) looks for one only with an emulator.
+# The build uses this machine's Python; CMake (CMP0190) finds one only if there is an emulator.
 set(CMAKE_CROSSCOMPILING_EMULATOR /usr/bin/env)
 foreach(kind EXE SHARED MODULE)
   set(CMAKE_${kind}_LINKER_FLAGS_INIT "-fuse-ld=lld")

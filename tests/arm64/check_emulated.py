@@ -99,7 +99,7 @@ def test_a_row_runs_or_says_what_is_missing(cpu):
     assert {name for name in ALL if not table[name].reason} == cpu.runs
     for name in ALL - cpu.runs:
         extension = name.split("_")[0]
-        assert table[name].reason.startswith(f"This processor has no {extension}")
+        assert table[name].reason.startswith(f"This CPU has no {extension}")
 
 
 @on_each

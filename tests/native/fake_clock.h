@@ -1,4 +1,4 @@
-// A clock that only steps move, so that measure() is tested without timing anything.
+// A clock that only steps advance, to test measure() without timing anything.
 #pragma once
 
 #include <cstdint>

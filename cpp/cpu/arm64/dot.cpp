@@ -6,7 +6,7 @@
 namespace nnbt {
 namespace {
 
-// Four products into each 32-bit lane.
+// Four products per 32-bit lane.
 struct Int8 : SmallIntegers {
   using Element = std::int8_t;
   using Vector = int8x16_t;

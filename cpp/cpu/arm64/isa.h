@@ -1,4 +1,4 @@
-// The code of each arm64 extension: one file each, compiled with that extension's flags.
+// Code for each arm64 extension: one file each, compiled with the flags of that extension.
 #pragma once
 
 #include "cpu/isa_code.h"

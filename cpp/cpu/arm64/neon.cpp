@@ -8,7 +8,8 @@ namespace nnbt {
 namespace {
 
 struct Fma : SmallIntegers {
-  // Four ports times four cycles of latency want 16; with four operands 28 of 32 registers.
+  // Four ports with a latency of four cycles need 16; with four operands this uses 28 of 32
+  // registers.
   static constexpr int kAccumulators = 24;
 };
 
@@ -44,7 +45,7 @@ struct Stores {
   static void fence() { asm volatile("dmb ishst" : : : "memory"); }
 };
 
-// Sixteen to an iteration, to make the loop's own count cheap.
+// Sixteen per iteration make the loop counter cheap.
 double run_dependent_add(std::int64_t iterations) {
   std::int64_t sum = 0;
   const std::int64_t one = iterations > 0 ? 1 : 0;

@@ -1,5 +1,5 @@
-// What arm64 gained for neural networks: bfloat16 dot products, and products of two rows by two
-// columns in one instruction for bfloat16 and int8.
+// arm64 extensions for neural networks: bfloat16 dot products, and products of two rows by two
+// columns per instruction for bfloat16 and int8.
 #include <arm_neon.h>
 
 #include "cpu/arm64/isa.h"

@@ -1,8 +1,8 @@
-// SME: outer products of two registers into the tiles of ZA, whose rows and columns both have the
-// streaming vector length, 128 to 2048 bits. What an Isa says is about 128 bits, which all 128 bits
-// of a register repeat, so that work and sums grow with the square of the length.
+// SME: outer products of two registers into the tiles of ZA, whose rows and columns have the
+// streaming vector length, 128 to 2048 bits. An Isa describes 128 bits, which repeat along a
+// register, so work and sums grow with the square of the length.
 //
-// Compiled for plain arm64: the one asm block of each chain asks the assembler for SME itself.
+// Compiled for plain arm64: the asm block of each chain enables SME in the assembler.
 #include <arm_neon.h>
 
 #include "cpu/arm64/isa.h"
@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::size_t kLargestVectorBytes = 256;
 constexpr int kBlock = 8;    // instructions, a multiple of kTiles
-constexpr int kRepeats = 4;  // of the block in an iteration, to make the loop's own count cheap
+constexpr int kRepeats = 4;  // of the block per iteration, to make the loop counter cheap
 
-// kDepth consecutive elements of a and of b, one sum of products, go into each element of a tile.
+// Each element of a tile adds one sum of kDepth products of consecutive elements of a and b.
 template <class ElementType, class SumType>
 struct OuterProduct : SmallIntegers {
   using Element = ElementType;
@@ -42,8 +42,8 @@ struct OuterProduct : SmallIntegers {
   }
 };
 
-// An asm block can't take the name of an instruction from a template, and assemblers disagree on
-// the names of the extensions (sme-f64, sme-f64f64), so the opcodes are of the Arm architecture's
+// An asm block cannot take an instruction's name from a template, and assemblers disagree on the
+// names of the extensions (sme-f64, sme-f64f64), so these are opcodes from the Arm architecture
 // manual (DDI 0487, A64 SME instructions), with all registers and tiles 0.
 struct Float32 : OuterProduct<float, float> {
   static constexpr std::int64_t kOpcode = 0x80800000;  // FMOPA za.s, z.s
@@ -98,9 +98,9 @@ struct Operands {
   }
 };
 
-// Streaming mode takes the vector registers away from the code around, and may trap what a compiler
-// makes of harmless floating-point code: between smstart and smstop there is this one block alone.
-// ZA is off before (no caller has lazily saved state in it) and off after.
+// Streaming mode changes the vector registers under the surrounding code, and may trap what a
+// compiler makes of ordinary floating-point code, so this one block is all there is between smstart
+// and smstop. ZA is off before (no caller has lazily saved state in it) and after.
 template <class Isa>
 double run_outer_products(std::int64_t iterations) {
   using Sum = typename Isa::Sum;
@@ -151,7 +151,7 @@ double run_outer_products(std::int64_t iterations) {
 
 namespace arm64 {
 
-// A float32 of a tile grows by at most 8 * 2 * 16 per iteration and is exact up to 2^24.
+// A float32 in a tile grows by at most 8 * 2 * 16 per iteration and is exact up to 2^24.
 constinit const ChainCode kSmeFloat32{outer_work<Float32>(), run_outer_products<Float32>, 32768};
 constinit const ChainCode kSmeFloat64{outer_work<Float64>(), run_outer_products<Float64>, 32768};
 constinit const ChainCode kSmeFloat16{outer_work<Float16>(), run_outer_products<Float16>, 32768};

@@ -4,7 +4,7 @@
 namespace nnbt {
 namespace {
 
-constexpr int kAccumulators24 = 24;  // as for NEON: with four operands 28 of 32 registers
+constexpr int kAccumulators24 = 24;  // as for NEON
 
 struct Float32 : SmallIntegers {
   using Element = float;
@@ -48,7 +48,7 @@ struct Float16 : UnitProducts {
   static double sum(svfloat16_t acc) { return sum_sve_lanes<float16_t>(acc); }
 };
 
-// Four products into each 32-bit lane.
+// Four products per 32-bit lane.
 struct Int8Dot : SmallIntegers {
   using Element = std::int8_t;
   static constexpr int kElements = 16;

@@ -1,7 +1,7 @@
-// peak_loop.h for SVE, whose registers have a length that only the machine knows: 128 to 2048 bits.
+// peak_loop.h for SVE, whose register length, 128 to 2048 bits, is known only at run time.
 //
-// An Isa's kElements and kOperations are those of 128 bits, which all 128 bits of a register
-// repeat, so that work and sums grow with the length (PeakChain::scale).
+// An Isa's kElements and kOperations are for 128 bits, which repeat along a register, so work and
+// sums grow with the length (PeakChain::scale).
 #pragma once
 
 #include <arm_sve.h>
@@ -22,7 +22,7 @@ template <int which, class Vector>
   }
 }
 
-// The compiler computes accumulators once that it knows to start equal (see run_accumulators).
+// Hides the value from the compiler, which would merge equal accumulators (see run_accumulators).
 template <class Vector>
 [[gnu::always_inline]] inline Vector unknown(Vector value) {
   asm volatile("" : "+w"(value));
@@ -39,8 +39,7 @@ template <class Scalar, class Vector>
   return sum;
 }
 
-// Parameters hold the accumulators, since registers of unknown length can't be elements of an
-// array.
+// The accumulators are parameters, because registers of variable length cannot be array elements.
 template <class Isa, int... i, class... Accumulators>
 [[gnu::always_inline]] inline double run_registers(
     std::int64_t iterations, std::integer_sequence<int, i...> /*all*/,

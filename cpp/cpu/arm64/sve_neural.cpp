@@ -1,4 +1,4 @@
-// neural.cpp on SVE registers.
+// neural.cpp with SVE registers.
 #include "cpu/arm64/isa.h"
 #include "cpu/arm64/sve_loop.h"
 #include "cpu/arm64/two_by_two.h"

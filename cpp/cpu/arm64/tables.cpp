@@ -11,7 +11,7 @@ namespace {
 
 struct Feature {
   const char* name;   // as in the "Features" line of /proc/cpuinfo
-  const char* since;  // where it is found
+  const char* since;  // where it first appeared
 };
 
 constexpr Feature kHalf{"asimdhp", "Armv8.2 half precision: Cortex-A75, Apple A11"};
@@ -33,12 +33,12 @@ struct Sve {
 #ifndef NNBT_WITHOUT_SME
 struct Sme {
   static constexpr Feature kBase{"sme", "Scalable Matrix Extension: Apple M4"};
-  static constexpr Feature kF64{"smef64f64", "an option of SME: Apple M4"};
+  static constexpr Feature kF64{"smef64f64", "optional in SME: Apple M4"};
   static constexpr Feature kF16{"smef16f32", "Scalable Matrix Extension: Apple M4"};
   static constexpr Feature kB16{"smeb16f32", "Scalable Matrix Extension: Apple M4"};
   static constexpr Feature kI8{"smei8i32", "Scalable Matrix Extension: Apple M4"};
 
-  // Rows and columns of a tile both grow with the streaming vector length.
+  // Rows and columns of a tile grow with the streaming vector length.
   static std::int64_t scale() {
     const std::int64_t side = std::max<std::int64_t>(sme_vector_bytes() / 16, 1);
     return side * side;
@@ -51,7 +51,7 @@ constexpr auto always = []() -> std::string { return {}; };
 template <const Feature& feature>
 std::string missing() {
   if (arm_feature(feature.name)) return {};
-  return "This processor has no " + std::string(feature.name) + " (" + feature.since + ").";
+  return "This CPU has no " + std::string(feature.name) + " (" + feature.since + ").";
 }
 
 double one() { return 1; }

@@ -1,4 +1,4 @@
-// Products of two rows by two columns in one instruction, for NEON and SVE alike.
+// Products of two rows by two columns per instruction, for NEON and SVE.
 #pragma once
 
 #include "cpu/peak_loop.h"
@@ -6,7 +6,7 @@
 namespace nnbt {
 namespace {
 
-// 128 bits of a register hold two rows; every row of a meets every row of b.
+// 128 bits of a register hold two rows; every row of a is multiplied by every row of b.
 template <class Base>
 struct TwoByTwo : Base {
   static constexpr int kOperations = 4 * Base::kElements;

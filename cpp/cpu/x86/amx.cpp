@@ -1,6 +1,6 @@
-// AMX tiles: C (16 x 16) += A (16 rows) * B, both with 64 bytes a row. Four products of two A and
+// AMX tiles: C (16 x 16) += A (16 rows) * B, both with 64 bytes per row. Four products of two A and
 // two B tiles, as in the inner loop of a matrix product: four independent chains hide the latency
-// of 52 cycles behind a rate of one per 16.
+// of 52 cycles at a rate of one per 16.
 #include <immintrin.h>
 
 #include "cpu/peak_loop.h"
@@ -36,8 +36,8 @@ struct Int8 {
 template <class Isa>
 constexpr int kDepth = kRowBytes / sizeof(typename Isa::Element);  // products per sum
 
-// A's element (row, k) and B's (k, column) depend on k and on the row or column, so that neither a
-// missing tile row nor a missing column leaves the sum as it was.
+// A's element (row, k) and B's (k, column) depend on k and on the row or column, so a missing tile
+// row or column changes the sum.
 constexpr int a_value(int which, int row, int k) { return 1 + (k * 7 + row + which * 3) % 4; }
 constexpr int b_value(int which, int k, int column) { return 1 + (k * 5 + column + which) % 4; }
 
@@ -60,8 +60,7 @@ constexpr ChainWork tile_work() noexcept {
 
 template <class Isa>
 struct Operands {
-  // B's tile interleaves 4-byte groups of k: row k / g holds, for each column, elements k ...
-  // k+g-1.
+  // B's tile interleaves 4-byte groups of k: row k / g holds elements k ... k+g-1 of each column.
   static constexpr int kGroup = 4 / sizeof(typename Isa::Element);
 
   alignas(64) typename Isa::Element a[2][kRows][kDepth<Isa>];
@@ -79,8 +78,8 @@ struct Operands {
   }
 };
 
-// The intrinsics of GCC up to 12 name 8 bytes of the configuration and nothing of a tile as what
-// they read: stores to the rest are dropped as dead, and ldtilecfg ends the process (SIGSEGV).
+// Up to GCC 12, the intrinsics declare that they read 8 bytes of the configuration and nothing of a
+// tile: other stores are eliminated as dead, and ldtilecfg crashes (SIGSEGV).
 void keep_in_memory(const void* data) { asm volatile("" : : "r"(data) : "memory"); }
 
 void configure_tiles() {

@@ -8,7 +8,7 @@ namespace nnbt {
 namespace {
 
 struct Fma : SmallIntegers {
-  static constexpr int kAccumulators = 12;  // with four operands all sixteen registers
+  static constexpr int kAccumulators = 12;  // with four operands: all sixteen registers
 };
 
 struct Float32 : Fma {

@@ -1,4 +1,4 @@
-// What AVX-512 gained for neural networks: BF16 and VNNI dot products.
+// AVX-512 extensions for neural networks: BF16 and VNNI dot products.
 #include <immintrin.h>
 
 #include "cpu/peak_loop.h"
@@ -13,7 +13,7 @@ struct Dot : SmallIntegers {
   static Vector load(const void* p) { return _mm512_load_si512(p); }
 };
 
-// Two products into each float32 lane.
+// Two products per float32 lane.
 struct Bfloat16 : Dot {
   using Element = std::uint16_t;
   using Accumulator = __m512;
@@ -26,7 +26,7 @@ struct Bfloat16 : Dot {
   static double sum(Accumulator acc) { return sum_lanes<float>(acc); }
 };
 
-// Four products of an unsigned and a signed byte into each 32-bit lane.
+// Four products of an unsigned and a signed byte per 32-bit lane.
 struct Int8 : Dot {
   using Element = std::int8_t;
   using Accumulator = __m512i;

@@ -6,7 +6,7 @@
 namespace nnbt {
 namespace {
 
-// Four products of an unsigned and a signed byte into each 32-bit lane.
+// Four products of an unsigned and a signed byte per 32-bit lane.
 struct Int8 : SmallIntegers {
   using Element = std::int8_t;
   using Vector = __m256i;

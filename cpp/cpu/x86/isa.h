@@ -1,4 +1,4 @@
-// The code of each x86 instruction set: one file each, compiled with that set's flags.
+// Code for each x86 instruction set: one file each, compiled with the flags of that set.
 #pragma once
 
 #include "cpu/isa_code.h"

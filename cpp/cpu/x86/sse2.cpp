@@ -1,6 +1,6 @@
-// SSE2 has no fused multiply-add, and acc += a * b with a product that never changes would be
-// hoisted out of the loop. So each accumulator goes x -> 2x + c -> (2x + c) / 2 + d, which grows
-// it by c / 2 + d: exact, counted, and wrong as soon as one multiplication or addition is missing.
+// SSE2 has no fused multiply-add, and acc += a * b with a constant product would be hoisted out of
+// the loop. So each accumulator goes x -> 2x + c -> (2x + c) / 2 + d, which increases it by c / 2 +
+// d: exact, countable, and wrong if a single multiplication or addition is missing.
 #include <emmintrin.h>
 
 #include "cpu/peak_loop.h"
@@ -10,7 +10,7 @@
 namespace nnbt {
 namespace {
 
-constexpr int kAccumulators = 12;  // with four constants all sixteen registers
+constexpr int kAccumulators = 12;  // with four constants: all sixteen registers
 
 struct Float32 {
   using Element = float;
@@ -79,8 +79,8 @@ struct Stores {
   static void fence() { _mm_sfence(); }
 };
 
-// Register-to-register, since Intel cores from Golden Cove on carry out `add $constant` while
-// renaming, several a cycle; sixteen to an iteration, to make the loop's own count cheap.
+// Register to register, because Intel cores from Golden Cove on execute `add $constant` while
+// renaming, several per cycle. Sixteen per iteration make the loop counter cheap.
 double run_dependent_add(std::int64_t iterations) {
   std::int64_t sum = 0;
   const std::int64_t one = iterations > 0 ? 1 : 0;

@@ -23,7 +23,7 @@ Registers cpuid(unsigned leaf, unsigned subleaf) {
   return r;
 }
 
-// Register state that the operating system saves between processes (XCR0).
+// Register state that the operating system saves when it switches processes (XCR0).
 unsigned saved_state() {
   constexpr unsigned kOsxsave = 1U << 27U;
   if ((cpuid(1, 0).ecx & kOsxsave) == 0) return 0;
@@ -43,8 +43,8 @@ struct Feature {
   unsigned subleaf;
   unsigned Registers::* reg;
   unsigned bit;
-  unsigned state;     // that must be saved for the feature to be usable
-  const char* since;  // where it is found
+  unsigned state;     // that the system must save for the feature to work
+  const char* since;  // where it first appeared
 };
 
 // Source: Intel SDM volume 2A, CPUID, and volume 1, chapter 13 (XCR0).
@@ -62,11 +62,11 @@ std::string missing(const Feature& feature) {
   const bool present = (cpuid(feature.leaf, feature.subleaf).*feature.reg >> feature.bit & 1U) != 0;
   const std::string name = feature.name;
   if (!present) {
-    return "This processor has no " + name + " (found from " + feature.since + " on).";
+    return "This CPU has no " + name + " (introduced with " + feature.since + ").";
   }
   if ((saved_state() & feature.state) != feature.state) {
-    return "The processor has " + name +
-           ", but the operating system or hypervisor does not switch its registers on.";
+    return "The CPU has " + name +
+           ", but the operating system or hypervisor has not enabled its registers.";
   }
   return {};
 }
@@ -87,10 +87,12 @@ template <const Feature& feature>
 std::string missing_tiles() {
   if (std::string reason = missing(feature); !reason.empty()) return reason;
   if (permit_amx_tiles()) return {};
-  return "The system refuses AMX tiles to this process (ARCH_REQ_XCOMP_PERM, Linux 5.16).";
+  return "The operating system does not allow AMX tiles for this process (ARCH_REQ_XCOMP_PERM, "
+         "Linux 5.16).";
 }
 
-// Family 19h of AMD (Zen 3 has no AVX-512, Zen 4 has) runs 512-bit instructions in two halves.
+// AMD family 19h (Zen 3 without AVX-512, Zen 4 with it) executes 512-bit instructions in two
+// halves.
 bool halves_512_bits() {
   const unsigned signature = cpuid(1, 0).eax;
   const unsigned family = ((signature >> 8U) & 0xFU) + ((signature >> 20U) & 0xFFU);
@@ -98,8 +100,8 @@ bool halves_512_bits() {
   return cpuid(0, 0).ebx == kAuthenticAmd && family == 0x19;
 }
 
-// Two FMA ports: all AVX2 machines since Haswell and Zen 2, and for 512 bits server parts with
-// their second unit (all Xeon since Ice Lake-SP).
+// Two FMA ports: all AVX2 CPUs since Haswell and Zen 2; for 512 bits, server CPUs with the second
+// unit (all Xeons since Ice Lake-SP).
 double one() { return 1; }
 double two() { return 2; }
 double two_512() { return halves_512_bits() ? 1 : 2; }

@@ -1,4 +1,9 @@
-"""Files that are whole or untouched: written beside and renamed, pipes and terminals in place."""
+"""Files that are complete or unchanged: written to a temporary file and renamed.
+
+Pipes and terminals are written in place. click.open_file(atomic=True) is not enough: it also
+renames what was written before an error, makes the temporary file in the folder of a link instead
+of that of its target, renames over pipes, and cannot tell beforehand whether a write will succeed.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +18,16 @@ from typing import TextIO
 
 _OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
 _READER_S = 5.0
-"""Seconds that a named pipe is given to find a reader."""
+"""Seconds to wait for a reader of a named pipe."""
 
 
 def is_stream(path: Path) -> bool:
-    """Whether the path names a pipe, a terminal or the like: written once, nothing to rename."""
+    """Whether the path is a pipe, a terminal or the like: written once, in place."""
     return str(path).startswith(_OPEN_FILES) or (path.exists() and not path.is_file())
 
 
 def own_stream(path: Path) -> TextIO | None:
-    """stdout or stderr of this process if the path is a name of theirs: opened anew, it would be
-    written over what is there already."""
+    """stdout or stderr if the path names it: opened again, its start would be overwritten."""
     named = {"stdout": 1, "stderr": 2, "1": 1, "2": 2}.get(path.name)
     if named is None or not str(path).startswith(_OPEN_FILES):
         return None
@@ -31,9 +35,9 @@ def own_stream(path: Path) -> TextIO | None:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Writes `text` to a temporary sibling and renames it, so that no reader sees half a file.
+    """Writes `text` to a temporary file beside `path` and renames it.
 
-    Keeps the mode of a file that is replaced. Raises OSError.
+    A replaced file keeps its mode, and links stay links. Raises OSError.
     """
     stream = own_stream(path)
     if stream is not None:
@@ -45,7 +49,7 @@ def write_atomically(path: Path, text: str) -> None:
             pipe.write(text)
         return
     target = _target(path)
-    # Named before it is made: a signal in between must not leave it behind.
+    # Named before it is created, so that a signal in between does not leave it behind.
     temporary = _sibling(target)
     try:
         with temporary.open("x", newline="") as file:
@@ -63,12 +67,12 @@ def _sibling(target: Path) -> Path:
 
 
 def _target(path: Path) -> Path:
-    """The file behind links: it is replaced, and the links stay."""
+    """The target of links, which is what gets replaced."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def _open_stream(path: Path) -> int:
-    """A descriptor to write to. Raises OSError (ENXIO) for a pipe that nobody reads."""
+    """A descriptor to write to. Raises OSError (ENXIO) for a pipe without a reader."""
     end = time.monotonic() + _READER_S
     while True:
         try:
@@ -77,7 +81,7 @@ def _open_stream(path: Path) -> int:
             if error.errno != errno.ENXIO:
                 raise
             if time.monotonic() > end:
-                raise OSError(error.errno, "nobody reads it") from error
+                raise OSError(error.errno, "it has no reader") from error
             time.sleep(0.05)
         else:
             os.set_blocking(handle, True)
@@ -85,27 +89,27 @@ def _open_stream(path: Path) -> int:
 
 
 def check_writable(path: Path) -> str | None:
-    """None if a file can be written there, else a sentence; leaves no file behind."""
+    """Why no file can be written there, as a sentence; None if one can. Leaves no file behind."""
     try:
         path.stat()
     except FileNotFoundError:
         pass
-    except OSError as error:  # a name that is too long, a file as a folder, links in a circle
-        return f"{path} can't be written: {error.strerror}; choose another name."
+    except OSError as error:  # a name that is too long, a file as a folder, a circle of links
+        return f"{path} cannot be written ({error.strerror}): use another name."
     if path.is_dir():
-        return f"{path} is a folder: name a file in it."
+        return f"{path} is a folder: use a file in it."
     if own_stream(path) is not None:
         return None
     target = _target(path)
     if not target.parent.is_dir():
-        return f"{path} can't be written: there is no folder {target.parent}; make it first."
+        return f"{path} cannot be written (no folder {target.parent}): create it first."
     if is_stream(path):
-        return None if os.access(path, os.W_OK) else f"{path} can't be written."
+        return None if os.access(path, os.W_OK) else f"{path} cannot be written."
     temporary = _sibling(target)
     try:
         temporary.open("x").close()
     except OSError as error:
-        return f"{path} can't be written: {error.strerror}; choose another folder."
+        return f"{path} cannot be written ({error.strerror}): use another folder."
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()

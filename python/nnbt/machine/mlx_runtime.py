@@ -1,4 +1,4 @@
-"""What engines on MLX share: loading it for a run, streams, an empty evaluation."""
+"""What engines that use MLX share: loading it for a run, streams, an empty evaluation."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nnbt._native import Unsupported
 from nnbt.machine import mlx
 from nnbt.machine.facts import machine
 from nnbt.spec.cell import Runtime
+from nnbt.spec.errors import Refusal
 from nnbt.spec.precision import mlx_precision
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ _UNKNOWN_ROOM = 2**33
 
 
 def load_mlx(load: Load) -> Runtime:
-    """MLX with its facts. Raises Unsupported where it can't be loaded, or not with this TF32."""
+    """MLX with its facts. Raises Unsupported if it cannot be loaded, or not with this TF32 mode."""
     set_tf32(load.options.tf32)
     mx = mlx.core()
     free = _free_bytes(mx, load.device)
-    # MLX's CPU allocator keeps 32 MiB by default and gives the rest back to the system: outputs
-    # above that fault in every page on every run (4.5 instead of 18 GB/s).
+    # MLX's CPU allocator caches 32 MiB by default and frees the rest: larger outputs then fault in
+    # every page of every run (4.5 instead of 18 GB/s).
     room = max(free.values(), default=_UNKNOWN_ROOM) // 2
     mx.set_cache_limit(min(room, max(_LEAST_CACHE_BYTES, 20 * load.resident_bytes)))
     return Runtime(_facts(mx, load.device), free, partial(_scope, mx), release=mx.clear_cache)
@@ -44,12 +44,12 @@ def _scope(mx: Any, case: Case) -> AbstractContextManager[object]:
 
 
 def default_stream(mx: Any, device: str) -> Any:
-    """The default stream of a device; for `hybrid` that of the GPU."""
+    """The default stream of a device; of the GPU for `hybrid`."""
     return mx.default_stream(mx.cpu if device == "cpu" else mx.gpu)
 
 
 def empty_evaluation(mx: Any, streams: Sequence[Any]) -> Step:
-    """A Step that evaluates an addition of one element on each stream: the launch overhead."""
+    """A Step that adds one element on each stream; its time is the launch overhead."""
     tiny = mx.zeros((1,))
     mx.eval(tiny)
 
@@ -73,10 +73,12 @@ def _free_bytes(mx: Any, device: str) -> dict[str, int]:
 
 
 def _facts(mx: Any, device: str) -> dict[str, Any]:
-    """What MLX says of the device, of itself and of its back end."""
+    """Facts about the device, MLX and its backend."""
     info = mx.device_info(mx.cpu if device == "cpu" else mx.gpu)
-    facts: dict[str, Any] = {"device_name": str(info.get("device_name", ""))}
-    facts["device_uuid"] = info.get("uuid")
+    facts: dict[str, Any] = {
+        "device_name": str(info.get("device_name", "")),
+        "device_uuid": info.get("uuid"),
+    }
     if device != "cpu":
         facts["device_info"] = {
             key: value for key, value in info.items() if key not in ("uuid", "free_memory")
@@ -91,13 +93,13 @@ def product_precision(mx: Any, dtype: str, device: str, *, tf32: bool) -> Precis
 
 
 def set_tf32(mode: str) -> None:
-    """Sets MLX's TF32 switch; it is read once per process, when MLX first multiplies."""
+    """Sets MLX's TF32 switch, which MLX reads once per process, at the first product."""
     if mode == "default":
         return
     value = {"on": "1", "off": "0"}[mode]
     if "mlx.core" in sys.modules and os.environ.get("MLX_ENABLE_TF32", "1") != value:
-        raise Unsupported(
-            f"MLX is already loaded and reads its TF32 switch once: set MLX_ENABLE_TF32={value} "
-            "before Python starts, or measure in a process of its own."
+        raise Refusal(
+            "MLX is already loaded and reads its TF32 switch only once",
+            f"set MLX_ENABLE_TF32={value} before Python starts, or measure in a new process",
         )
     os.environ["MLX_ENABLE_TF32"] = value

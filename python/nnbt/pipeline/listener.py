@@ -1,4 +1,4 @@
-"""Listener: what a run tells while it goes on."""
+"""Listener: what is called during a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Listener:
-    """What happens during a run, for progress display; every method may be overridden."""
+    """Called during a run, for example to show progress; override any method."""
 
     def planned(self, plan: Plan) -> None:
         """Before the first case."""
@@ -23,7 +23,7 @@ class Listener:
         """Between timed runs, at most every 50 ms."""
 
     def once(self, case: Case, expected_s: float) -> None:
-        """When one run is predicted to outlast the budget of its case."""
+        """If one run is predicted to take longer than --max-seconds."""
 
     def finished(self, result: Result, run: Run) -> None:
-        """After each case; `run` holds all results so far."""
+        """After each case; `run` has all results so far."""

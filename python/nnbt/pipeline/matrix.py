@@ -20,7 +20,7 @@ ENGINES: dict[str, Engine] = {
 
 
 def cells(metric: str, engine: str) -> tuple[Cell, ...]:
-    """What an engine measures of a metric; empty for nothing."""
+    """What an engine measures of a metric; empty if it does not."""
     return tuple(cell for cell in ENGINES[engine].cells if cell.metric == metric)
 
 
@@ -31,7 +31,7 @@ def engines_of(metric: str) -> dict[str, tuple[Cell, ...]]:
 
 
 def explained(case: Case) -> str:
-    """What the case measures, in words; empty for a metric or engine that is not in the tables."""
+    """What the case measures, in words; empty for an unknown metric."""
     metric = METRICS.get(case.metric)
     if metric is None:
         return ""

@@ -1,4 +1,4 @@
-"""Options -> Run: plans, loads the engines, and measures one case after the other."""
+"""Options -> Run: plans, loads the engines, and measures one case after another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nnbt import _native
 from nnbt.machine.facts import machine
 from nnbt.peaks.stored import Ceilings
-from nnbt.pipeline.case import Session, run_case
+from nnbt.pipeline.case import Context, run_case
 from nnbt.pipeline.listener import Listener
 from nnbt.pipeline.matrix import ENGINES
 from nnbt.pipeline.memory import check_memory
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def now() -> str:
-    """The time of day with its zone, to the second."""
+    """Date and time with the time zone, to the second."""
     return dt.datetime.now(dt.timezone.utc).astimezone().isoformat(timespec="seconds")
 
 
@@ -45,8 +45,7 @@ def execute(
 ) -> Run:
     """Plans and runs all cases. Raises Unsupported before anything is measured.
 
-    KeyboardInterrupt ends the run early: it propagates after Listener.finished has seen every
-    finished case.
+    KeyboardInterrupt ends the run early; Listener.finished has been called for each finished case.
     """
     listener = listener or Listener()
     plan = make_plan(options)
@@ -60,7 +59,7 @@ def execute(
     for runtime in runtimes.values():
         free |= runtime.free_bytes
     check_memory(plan.planned, free)
-    session = Session(
+    context = Context(
         options=options,
         measure=measure or timing_loop,
         listener=listener,
@@ -70,16 +69,16 @@ def execute(
         cache_bytes=last_cache_bytes(),
         ceilings=Ceilings(here.fingerprint, keep=measure is None),
     )
-    run = Run(dict(session.facts), list(argv), now())
+    run = Run(dict(context.facts), list(argv), now())
     listener.planned(plan)
     for index, planned in enumerate(plan.planned):
         case = planned.case
         listener.started(index, len(plan.planned), case)
         result = run_case(
-            session, planned, runtimes[case.engine], random_rate=_random_rate(case, run.results)
+            context, planned, runtimes[case.engine], random_rate=_random_rate(case, run.results)
         )
         if planned.cell.ceiling and fit_for_ceiling(result):
-            session.ceilings.remember(case, ceiling_rate(result), result.unit, described(result))
+            context.ceilings.remember(case, ceiling_rate(result), result.unit, described(result))
         run.results.append(result)
         if options.thread_sweep:
             _name_knee(run, plan.cases)
@@ -89,7 +88,7 @@ def execute(
 
 
 def _name_knee(run: Run, cases: Sequence[Case]) -> None:
-    """Once the last row of a sweep is there, its rows are replaced by rows with the knee."""
+    """Adds the knee to the rows of a thread sweep after its last row."""
     done = len(run.results)
     same = cases[done - 1].without(THREADS)
     if done < len(cases) and cases[done].without(THREADS) == same:
@@ -101,13 +100,13 @@ def _name_knee(run: Run, cases: Sequence[Case]) -> None:
 
 
 def last_cache_bytes() -> int | None:
-    """Bytes of the largest cache level of the processor; None where the system does not tell."""
+    """Bytes of the largest cache level of the CPU; None if unknown."""
     levels: dict[int, int] = _native.cache_bytes()
     return max(levels.values(), default=0) or None
 
 
 def _random_rate(case: Case, earlier: Sequence[Result]) -> float | None:
-    """The rate of the same case on random data, if that was measured before."""
+    """The rate of the same case on random data, if measured before."""
     if case.params.get("data", "normal") in RANDOM_DATA:
         return None
     same = (other for other in earlier if other.case.without("data") == case.without("data"))
@@ -118,7 +117,7 @@ def _random_rate(case: Case, earlier: Sequence[Result]) -> float | None:
 def _facts(
     machine_facts: Mapping[str, Any], device: str, runtimes: Mapping[str, Runtime]
 ) -> dict[str, Any]:
-    """Facts about machine, device and libraries that belong to a result."""
+    """Facts about machine, device and libraries for the file."""
     facts: dict[str, Any] = {**machine_facts, "device": device}
     for runtime in runtimes.values():
         facts |= runtime.facts

@@ -1,4 +1,4 @@
-"""Which results are ceilings: what their rate is, and what reached it."""
+"""Which results are ceilings, their rate, and what reached it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ if TYPE_CHECKING:
     from nnbt.results.result import Result
 
 UNFIT = {"ABOVE_CEILING", "CACHE_RESIDENT", "BACKGROUND_LOAD", "UNCHECKED", "WIDE_INTERVAL"}
-"""Codes of reasons that make a result no ceiling, whatever its verdict."""
+"""A result with one of these reasons is not a ceiling, whatever its verdict."""
 GPU_LEAST_BYTES = 2**27
-"""Smaller arrays than this may stay in the cache of a large GPU."""
+"""Smaller arrays may stay in the cache of a large GPU."""
 
 
 def ceiling_rate(row: Result) -> float:
-    """What a result shows to be possible: its fastest run, on a GPU also its slope.
+    """The rate of the fastest run, or on a GPU of the slope if that is higher.
 
-    A slope is free of launching, which on a CPU is within the noise.
+    The slope has no launch overhead, which on a CPU is within the noise.
     """
     best = row.best_rate or row.rate or 0.0
     return max(best, row.slope_rate or 0.0) if row.case.device == "gpu" else best
@@ -32,7 +32,7 @@ def described(row: Result) -> str:
 
 
 def fit_for_ceiling(row: Result) -> bool:
-    """Whether other rates may be set against the rate of this result."""
+    """Whether the rate of this result is a ceiling of other rates."""
     if row.rate is None or row.verdict in (None, "INVALID") or row.details.not_a_ceiling:
         return False
     if any(reason.code in UNFIT for reason in row.reasons):

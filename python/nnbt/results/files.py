@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
 
-_WRITE_ONE = "name a file that nnbt --json wrote"
+_WRITE_ONE = "use a file that nnbt --json wrote"
 
 
 def json_text(run: Run, ladder: Mapping[str, Any] | None = None) -> str:
-    """The JSON document of a run, and of the ladder made of it; NaN and infinities become null."""
+    """The JSON document of a run, with its ladder if there is one; NaN and infinity are null."""
     document = replace(run, ladder=ladder) if ladder is not None else run
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
@@ -29,21 +29,21 @@ def json_text(run: Run, ladder: Mapping[str, Any] | None = None) -> str:
 def load(path: str | PathLike[str]) -> Run:
     """The run in a file that --json wrote, of this or an earlier schema.
 
-    Raises Unsupported with one sentence for a file that can't be read, is cut short, is not
-    nnbt's, or is of a newer schema.
+    Raises Refusal for a file that cannot be read, is truncated, is not from nnbt, or has a newer
+    schema.
     """
     try:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise Refusal(f"{str(path)!r} can't be read ({why})", _WRITE_ONE) from error
+        raise Refusal(f"{str(path)!r} cannot be read ({why})", _WRITE_ONE) from error
     try:
         document = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise Refusal(f"{path} is not complete JSON ({error})", _WRITE_ONE) from error
     schema = document.get("schema") if isinstance(document, dict) else None
     if not isinstance(schema, int) or "results" not in document:
-        raise Refusal(f"{path} holds no results of nnbt", _WRITE_ONE)
+        raise Refusal(f"{path} has no results of nnbt", _WRITE_ONE)
     if schema > SCHEMA:
         raise Refusal(
             f"{path} has schema {schema}, and this version reads up to {SCHEMA}", "update nnbt"
@@ -52,7 +52,7 @@ def load(path: str | PathLike[str]) -> Run:
         current = schema1.upgraded(document) if schema < SCHEMA else document
         return _filled(msgspec.convert(current, Run, str_keys=True))
     except (msgspec.ValidationError, KeyError, TypeError, AttributeError, ValueError) as error:
-        raise Refusal(f"{path} holds no results of nnbt ({error})", _WRITE_ONE) from error
+        raise Refusal(f"{path} has no results of nnbt ({error})", _WRITE_ONE) from error
 
 
 _T = TypeVar("_T")

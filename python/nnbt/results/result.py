@@ -1,4 +1,7 @@
-"""Result and Run: what was measured, typed and immutable row by row."""
+"""Result and Run: what was measured; each result is immutable.
+
+A float that may be NaN or infinite is optional: JSON has null for these.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from nnbt.timing.statistics import Summary
 from nnbt.timing.window import OtherWindow
 
 SCHEMA = 2
-"""Moves only when a reader of older files would misread newer ones."""
+"""Changes only if a reader of older files would misread newer ones."""
 
 Status = Literal["OK", "UNSUPPORTED", "ERROR"]
 Verdict = Literal["VALID", "SUSPECT", "INVALID"]
@@ -28,7 +31,7 @@ Severity = Literal["note", "suspect", "invalid"]
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a verdict is not VALID, or what a reader must know: a code and one sentence."""
+    """Why a verdict is not VALID, or a note: a code and one sentence."""
 
     code: str
     sentence: str
@@ -37,10 +40,9 @@ class Reason:
 
 @dataclass(frozen=True)
 class LaunchOverhead:
-    """Time of an evaluation that does next to nothing, in seconds.
+    """Time of an empty evaluation, in seconds.
 
-    `problem` says why the engine's own could not be timed; `floor_s` is then that of a function
-    that does nothing.
+    `problem` says why the engine could not run one; `floor_s` is then that of an empty function.
     """
 
     floor_s: float
@@ -49,7 +51,7 @@ class LaunchOverhead:
 
 @dataclass(frozen=True)
 class CheckCost:
-    """Seconds that checking took after the timed runs: the answer, then the slope."""
+    """Seconds that the checks after the timed runs took: comparing the output, then the slope."""
 
     answer_s: float
     slope_s: float
@@ -57,13 +59,14 @@ class CheckCost:
 
 @dataclass(frozen=True)
 class Result:
-    """One row. A row without a number has a status other than OK and a sentence in `reason`.
+    """One row. A row without a number has another status than OK, and a sentence in `reason`.
 
     Times are in seconds. `rate` is in `unit` (B/s, FLOP/s, IOP/s, QOP/s or OP/s) from the median,
-    `best_rate` from the fastest run, `slope_rate` free of the fixed cost `overhead_us` of an
+    `best_rate` from the fastest run, `slope_rate` without the fixed cost `overhead_us` of an
     evaluation. `interval_s` is the 95 % interval of the median, `interval_coverage` its exact
-    probability. `sizes` holds bytes and counts of one run (work_bytes or work_ops, matrix_bytes,
-    ...), `readings` what the probes saw during the timed runs. `details` is what the engine adds.
+    probability. `effective_bits` is also None for an exact output. `sizes` are bytes and counts of
+    one run (work_bytes or work_ops, matrix_bytes, ...), `readings` those of the probes during the
+    timed runs. `details` are added by the engine.
     """
 
     case: Case
@@ -107,11 +110,11 @@ class Result:
 
     @property
     def runs(self) -> int:
-        """Timed runs behind the number."""
+        """Number of timed runs."""
         return len(self.samples_ns)
 
     def has(self, code: str) -> bool:
-        """Whether a check of this code did not pass, or left a note."""
+        """Whether the check with this code found something."""
         return any(reason.code == code for reason in self.reasons)
 
 

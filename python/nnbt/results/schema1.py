@@ -1,4 +1,4 @@
-"""Documents of schema 1 (nnbt 0.1) in the form of schema 2."""
+"""Documents of schema 1 (nnbt 0.1) as documents of schema 2."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KEPT_DETAILS = ("fits_in", "clock_peak", "compile_s", "device_name", "relative_
 
 
 def upgraded(document: dict[str, Any]) -> dict[str, Any]:
-    """The document in the form of schema 2."""
+    """The document as one of schema 2."""
     return {**document, "schema": 2, "results": [_row(row) for row in document["results"]]}
 
 

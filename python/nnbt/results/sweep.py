@@ -1,4 +1,4 @@
-"""The knee of a sweep over threads: where the rate stops growing."""
+"""The knee of a thread sweep, from its rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def knee(rows: Sequence[Result]) -> Knee | None:
-    """The knee of rows that differ in their threads; None with fewer than two rates."""
+    """The knee of rows that differ in their number of threads; None with fewer than two rates."""
     rated = sorted(
         (row for row in rows if row.rate and row.verdict != "INVALID"),
         key=lambda row: int(row.case.params[THREADS]),
@@ -35,24 +35,24 @@ def knee(rows: Sequence[Result]) -> Knee | None:
 
 
 def _doubt(rows: Sequence[Result]) -> str:
-    """Why the rates of a sweep may not show its knee; empty for nothing."""
+    """Why the rates of a sweep may not show its knee; empty without such a reason."""
     if any(not row.rate or row.verdict == "INVALID" for row in rows):
         return "not all thread counts have a rate"
-    if any("BACKGROUND_LOAD" in {reason.code for reason in row.reasons} for row in rows):
-        return "other work took processors meanwhile"
+    if any(row.has("BACKGROUND_LOAD") for row in rows):
+        return "other processes used CPU time"
     if not all(_known(row) for row in rows):
         return f"not all medians are known to {1 - KNEE_SHARE:.0%}"
     return ""
 
 
 def _known(row: Result) -> bool:
-    """Whether the median is known as well as the knee asks for."""
+    """Whether the interval of the median is narrow enough for the knee."""
     width = relative_half_width(row.interval_s, row.median_s)
     return width is not None and width <= 1 - KNEE_SHARE
 
 
 def with_knee(rows: Sequence[Result]) -> list[Result]:
-    """The rows of a whole sweep, with its knee; unchanged where fewer than two have a rate."""
+    """The rows of a complete sweep with its knee; unchanged if fewer than two have a rate."""
     found = knee(rows)
     if found is None:
         return list(rows)

@@ -1,5 +1,5 @@
 // Double of the private client: computes the real convolution of the loaded region through the
-// caller's surfaces and refuses what the framework would refuse. Without ARC, for GCC's runtime.
+// caller's surfaces, and refuses what the framework would refuse. Without ARC, for GCC's runtime.
 #include <signal.h>
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ unsigned mask_in(NSDictionary* options) {
   return [[options objectForKey:@"kANEFPerformanceStatsMask"] unsignedIntValue];
 }
 
-_ANERequest* only_request = nil;  // of the loaded model: one is made and used again
+_ANERequest* only_request = nil;  // of the loaded model: made once and reused
 long evaluations = 0;
 
 void compute(const Graph& graph, _ANERequest* request) {
@@ -47,7 +47,7 @@ void compute(const Graph& graph, _ANERequest* request) {
   }
   if (source.size() < in.bytes() || target.size() < out.bytes())
     ane_raise("a surface is too small");
-  // The same input gives the same output: computed once.
+  // The same input has the same output, so it is computed once.
   std::vector<unsigned char> input = gather(in, source);
   if (input != *request->last_input) {
     Values values = evaluate(graph, decode(input.data(), count(in.shape), in.type));

@@ -23,7 +23,7 @@ struct Layout {
 
 std::vector<unsigned char> gather(const Layout& layout, const std::vector<unsigned char>& memory);
 
-// Fills the padding with 0xFF, so that whoever takes an output for dense reads NaN or -1.
+// Fills the padding with 0xFF: code that assumes a dense output reads NaN or -1.
 void scatter(const Layout& layout, const std::vector<unsigned char>& dense,
              std::vector<unsigned char>& memory);
 

@@ -1,4 +1,4 @@
-// Double of a model: found at once, described once it's loaded.
+// Double of a model: exists at once, but describes itself only after loading.
 #include "ane_layout.h"
 #import "ane_objects.h"
 

@@ -11,7 +11,7 @@
 
 namespace doubles {
 
-// Raises NSInvalidArgumentException: the caller broke a rule of the framework.
+// Raises NSInvalidArgumentException: the caller violated a rule of the framework.
 void ane_raise(const char* what);
 
 }  // namespace doubles

@@ -51,7 +51,8 @@ AneScript ane_script() {
 }
 
 std::vector<std::uint64_t> count_evaluation() {
-  constexpr std::uint64_t kSinceStart = 5'000'000'000;  // counters run since the driver started
+  constexpr std::uint64_t kSinceStart =
+      5'000'000'000;  // counters have run since the driver started
   const AneScript script = ane_script();
   Engine& now = engine();
   if (fault("reset_once") && now.snapshots == kSecondWindow && !now.was_reset) {

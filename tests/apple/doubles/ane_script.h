@@ -1,6 +1,6 @@
-// What the double of the Neural Engine says of itself and counts, out of the environment variable
+// What the double of the Neural Engine reports and counts, from the environment variable
 // NNBT_DOUBLE_ANE: words like "registers=27 hw_ns=20610000 cores=16 10=778700758", where a number
-// before the sign is a register and its change per evaluation.
+// before the sign is a register, followed by its change per evaluation.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ struct AneScript {
 // Read each time.
 AneScript ane_script();
 
-// The engine's registers after one more evaluation. Faults: zero_counters, frozen, reset (backwards
-// at each evaluation), reset_once and second_client (in the second window).
+// The registers after one more evaluation. Faults: zero_counters, frozen, reset (backwards at each
+// evaluation), reset_once and second_client (in the second window).
 std::vector<std::uint64_t> count_evaluation();
 
-// Somebody read the counters: windows are told apart by it.
+// Called when the counters are read, which separates the windows.
 void count_snapshot();
 
 }  // namespace doubles

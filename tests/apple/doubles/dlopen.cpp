@@ -1,5 +1,5 @@
-// Apple's private libraries by their paths are the doubles' shared libraries. The linker sends each
-// dlopen of the product here (--wrap).
+// Maps the paths of Apple's private libraries to the libraries of the doubles. The linker redirects
+// each dlopen of the product here (--wrap).
 #include <dlfcn.h>
 
 #include <string>
@@ -13,7 +13,7 @@ namespace {
 
 struct Library {
   std::string_view path;
-  const char* missing;  // the fault that takes it away
+  const char* missing;  // the fault that removes it
   const char* file;
 };
 constexpr Library kLibraries[] = {
@@ -25,7 +25,7 @@ constexpr Library kLibraries[] = {
 extern "C" void* __wrap_dlopen(const char* path, int mode) {
   for (const auto& [known, missing, file] : kLibraries) {
     if (path == nullptr || known != path || doubles::fault(missing)) continue;
-    // A library of that name without the functions.
+    // A library with that name, but without the functions.
     const char* chosen = doubles::fault("incomplete") ? "libdouble_empty.so" : file;
     return __real_dlopen((std::string(NNBT_DOUBLES_DIRECTORY "/") + chosen).c_str(), mode);
   }

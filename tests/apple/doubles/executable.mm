@@ -35,7 +35,7 @@ bool placed_on_ane(MPSGraphCompilationDescriptor* descriptor) {
   return options->level > 0 && options->prefers_ane && !fault("gpu_fallback");
 }
 
-// What MPSGraph does with an int8 convolution on the GPU: an assertion that nobody can catch.
+// MPSGraph's reaction to an int8 convolution on the GPU: an assertion that cannot be caught.
 void abort_like_mpsgraph(const Compiled& compiled) {
   if (!compiled.on_ane && has_int8_convolution(compiled.graph)) std::abort();
 }
@@ -80,7 +80,7 @@ void finish(const Compiled& compiled, MPSGraphExecutableExecutionDescriptor* des
             NSArray* results) {
   const auto* execution = static_cast<Execution*>(descriptor->sim);
   if (execution->handler == nullptr || fault("no_completion")) return;
-  // On another thread, like the framework's own.
+  // On another thread, like in the framework.
   auto handler = (MPSGraphExecutableCompletionHandler)execution->handler;
   NSError* error = run_error(compiled, *execution);
   std::thread([&] {

@@ -1,5 +1,5 @@
-// Faults that a test switches on in the environment variable NNBT_DOUBLE_FAULT (comma-separated);
-// read each time, so that a test can switch them off again.
+// Faults that a test enables through the environment variable NNBT_DOUBLE_FAULT (comma-separated).
+// Read every time, so that a test can disable them again.
 #pragma once
 
 #include <cstdlib>

@@ -62,7 +62,7 @@ float convolved(const Operands& operands, std::size_t image, std::size_t to, std
   };
   float sum = 0;
   for (std::size_t tap = 0; tap < kernel[2] * kernel[3]; ++tap) {
-    // Below zero wraps around and is then over the size as well.
+    // Negative values wrap around and then exceed the size too.
     const std::size_t y = row + (tap / kernel[3]) - before(kernel[2]);
     const std::size_t x = column + (tap % kernel[3]) - before(kernel[3]);
     if (y >= from[at.row] || x >= from[at.column]) continue;

@@ -1,4 +1,4 @@
-// What the doubles of MPSGraph know about a graph, in plain C++, and how they compute it.
+// What the doubles of MPSGraph know about a graph, as plain C++, and how they compute it.
 #pragma once
 
 #include <cstddef>
@@ -47,19 +47,19 @@ struct Graph {
 std::size_t count(const Shape& shape);
 std::size_t bytes_of(Type type);
 
-// Bytes in memory to real numbers and back: float16 rounds, integers round and saturate.
+// Converts between bytes in memory and real numbers: float16 rounds, integers round and saturate.
 Values decode(const void* bytes, std::size_t count, Type type);
 void encode(const Values& values, Type type, void* bytes);
 
-// Size of a convolution's output; throws std::invalid_argument where the operands don't fit.
+// Size of the output of a convolution; throws std::invalid_argument if the operands do not match.
 Shape convolved_shape(const Node& source, const Node& weights, const Convolution& convolution);
 
-// The output for one input; every operation's result is rounded to its type.
+// The output for one input; the result of every operation is rounded to its type.
 Values evaluate(const Graph& graph, const Values& input);
 
 bool has_int8_convolution(const Graph& graph);
 
-// Objects of the doubles that are alive.
+// Number of live objects of the doubles.
 void count_object(long change);
 
 }  // namespace doubles

@@ -1,9 +1,9 @@
-// Double of libIOReport: a library of its own, so that it's found by dlopen and dlsym as on a Mac.
+// Double of libIOReport: a separate library, found by dlopen and dlsym as on a Mac.
 //
-// NNBT_DOUBLE_ENERGY scripts its channels, separated by semicolons:
-// NAME,UNIT,VALUES[,TIMES[,FORMAT]]. VALUES are those of consecutive samples, separated by slashes,
-// the last one repeating; "+5" grows by 5 with each sample. TIMES likewise: n (published now), o
-// (1.6 s before the library was loaded) or - (no time).
+// NNBT_DOUBLE_ENERGY defines its channels, separated by semicolons:
+// NAME,UNIT,VALUES[,TIMES[,FORMAT]]. VALUES are those of consecutive samples, separated by slashes;
+// the last one repeats; "+5" grows by 5 with each sample. TIMES likewise: n (updated now), o (1.6 s
+// before the library was loaded) or - (no time).
 #import <Foundation/Foundation.h>
 
 #include <chrono>
@@ -51,7 +51,7 @@ std::int64_t value_of(const std::string& script, std::size_t sample) {
 
 }  // namespace
 
-// Lives as long as what holds it: counts the dictionaries that it's put into.
+// Lives as long as the object that holds it; counts the dictionaries that contain it.
 @interface DoubleReportPart : NSObject
 @end
 @implementation DoubleReportPart

@@ -1,4 +1,4 @@
-// What the two files of MPSGraph doubles share.
+// Shared by the two files of MPSGraph doubles.
 #pragma once
 
 #import <Foundation/Foundation.h>

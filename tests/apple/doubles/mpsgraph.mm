@@ -1,5 +1,5 @@
 // Doubles of the MPSGraph classes that build a graph. Compiled without ARC for GCC's runtime, so
-// state hangs off MPSGraphObject's `sim`.
+// their state is stored in `sim` of MPSGraphObject.
 #import "mpsgraph.h"
 
 #include <stdexcept>

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Packages name graphs by their index here: they are readable in the process that wrote them.
+// Packages refer to graphs by their index here, so only the process that wrote them can read them.
 std::vector<Graph>& saved_graphs() {
   static std::vector<Graph> graphs;
   return graphs;

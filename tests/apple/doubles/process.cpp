@@ -1,5 +1,5 @@
-// Doubles of what Darwin's kernel says about the own process, and of its clock of 24 MHz. Each
-// reading of the process is further by the same amounts.
+// Doubles of Darwin's accounting of the own process and of its 24 MHz clock. Each reading advances
+// by the same amounts.
 #include <libproc.h>
 #include <mach/mach_time.h>
 #include <unistd.h>

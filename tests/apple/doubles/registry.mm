@@ -1,5 +1,5 @@
-// Doubles of CoreFoundation (toll-free over GNUstep), IOKit's registry, and the calls that tell
-// what a process may do.
+// Doubles of CoreFoundation (toll-free bridged to GNUstep), of IOKit's registry, and of the calls
+// that report what a process may do.
 #import <Foundation/Foundation.h>
 #import <IOKit/IOKitLib.h>
 #import <Security/SecTask.h>
@@ -82,7 +82,7 @@ CFTypeRef SecTaskCopyValueForEntitlement(SecTaskRef task, CFStringRef entitlemen
   return (CFTypeRef)[(id)kCFBooleanTrue retain];
 }
 
-// Found by dlsym, so that it can be missing on a system.
+// Looked up by dlsym, so a system may lack it.
 __attribute__((visibility("default"))) int csr_get_active_config(uint32_t* allowed) {
   *allowed = fault("sip_off") ? 0x6F : 0;
   return fault("no_csr") ? 1 : 0;

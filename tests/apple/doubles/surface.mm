@@ -34,7 +34,7 @@ IOSurfaceRef IOSurfaceCreate(CFDictionaryRef argument) {
   if (fault("no_surface") || !one_row || bytes == 0) return nullptr;
   DoubleSurface* surface = [DoubleSurface new];
   count_object(1);
-  // Whoever relies on fresh memory being zero reads this instead.
+  // Code that relies on fresh memory being zero reads this instead.
   surface->memory = new std::vector<unsigned char>(bytes, 0x5A);
   return (IOSurfaceRef)surface;
 }
@@ -52,7 +52,7 @@ int IOSurfaceUnlock(IOSurfaceRef surface, IOSurfaceLockOptions options, uint32_t
   return 0;
 }
 
-// No address for who didn't lock.
+// Null unless the surface is locked.
 void* IOSurfaceGetBaseAddress(IOSurfaceRef argument) {
   DoubleSurface* surface = (DoubleSurface*)argument;
   return surface->locks > 0 ? surface->memory->data() : nullptr;

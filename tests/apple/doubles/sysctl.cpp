@@ -1,4 +1,4 @@
-// Darwin's sysctlbyname with the answers of a machine of four cores; unknown names fail.
+// Darwin's sysctlbyname, answering for a machine with four cores; unknown names fail.
 #include <sys/sysctl.h>
 
 #include <cstdint>

@@ -87,7 +87,7 @@ GateFacts unlocked() {
 
 }  // namespace
 
-TEST_CASE("standard fp16 run of the origin") {
+TEST_CASE("published fp16 run of the standard workload") {
   const Decoded decoded =
       decode(only({{10, kFp16Nominal}, {17, 36'689'674}, {21, 10'494'464}}), fp16_context());
   CHECK(decoded.status == Status::kOk);
@@ -101,7 +101,7 @@ TEST_CASE("standard fp16 run of the origin") {
   CHECK(of(decoded.dma_bytes) / kMib == doctest::Approx(640.53).epsilon(1e-5));
 }
 
-TEST_CASE("both register layouts are found from the data") {
+TEST_CASE("both register layouts are detected from the data") {
   for (const std::size_t size : {24U, 27U, 29U}) {
     CHECK(decode(full(kM1, size), {}).layout == Layout::kDmaAt17);
     CHECK(decode(full(kM4, size), {}).layout == Layout::kDmaAt21);
@@ -147,11 +147,11 @@ TEST_CASE("peaks by precision and generation") {
   CHECK(peak("h15g") == 256);
   CHECK(peak("h16g") == 512);
   CHECK(peak("h17c") == 512);
-  CHECK(peak("h11") == 512);  // before any measured one: assumed, and said so
+  CHECK(peak("h11") == 512);  // older than any measured one: assumed, with a reason
   CHECK(has_reason(decode(only({{10, 1000}}), context), reason::kPeakAssumed));
 }
 
-TEST_CASE("implausible counters give raw values only") {
+TEST_CASE("implausible counters leave only raw values") {
   Context context;
   context.macs = 1e6;
   const Decoded too_many = decode(only({{10, 1000}, {15, 10}}), context);
@@ -167,7 +167,7 @@ TEST_CASE("implausible counters give raw values only") {
   CHECK(decode(only({{10, 37'760}}), timed).status == Status::kOk);           // 2.36 GHz
 }
 
-TEST_CASE("numbers that the counters don't support are absent") {
+TEST_CASE("numbers that the counters do not support are absent") {
   Context context;
   context.macs = 300'000;
   const Decoded above = decode(only({{10, 1000}}), context);
@@ -188,7 +188,7 @@ TEST_CASE("numbers that the counters don't support are absent") {
   slow.hw_ns = 2000;
   const Decoded backwards = decode(only({{10, 37'760}}), slow);
   CHECK_FALSE(backwards.dispatch_ns.has_value());
-  CHECK(of(backwards.clock_hz) == doctest::Approx(1.18e9));  // by hardware time
+  CHECK(of(backwards.clock_hz) == doctest::Approx(1.18e9));  // from hardware time
 
   Context narrow = fp16_context();
   narrow.layout = Layout::kDmaAt21;
@@ -202,7 +202,7 @@ TEST_CASE("a failed hypothesis limits nothing") {
   CHECK_FALSE(has_reason(decoded, reason::kCountersInconsistent));
 }
 
-TEST_CASE("a register that follows cycles in two workloads is no traffic") {
+TEST_CASE("a register that follows cycles in two workloads is not traffic") {
   const auto observation = [](std::uint64_t nominal, std::uint64_t clock, std::uint64_t lines,
                               double once) {
     return Observation{only({{10, nominal}, {17, clock}, {21, lines}}), kStandardMacs, once, 1e12};
@@ -213,7 +213,7 @@ TEST_CASE("a register that follows cycles in two workloads is no traffic") {
   CHECK(detect_layout(std::span(both).first(1)).layout == Layout::kUnknown);
 }
 
-TEST_CASE("counters that stand still") {
+TEST_CASE("counters that do not change") {
   CHECK(decode(Deltas(29, 0U), {}).status == Status::kZeros);
   CHECK(decode(only({{10, 0}, {15, 5}}), {}).status == Status::kFrozen);
   const std::array zeros = {Window{std::vector<std::uint64_t>(29), std::vector<std::uint64_t>(29),
@@ -260,7 +260,7 @@ TEST_CASE("windows: resets, other clients, unstable traffic") {
   CHECK(decode_windows(lengths, fp16_context()).status == Status::kReset);
 }
 
-TEST_CASE("contexts that can't be") {
+TEST_CASE("invalid contexts") {
   Context context;
   context.macs = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_AS(decode(full(kM4, 29), context), std::invalid_argument);
@@ -272,7 +272,7 @@ TEST_CASE("contexts that can't be") {
   CHECK_THROWS_AS(decode_windows(windows, {}), std::invalid_argument);
 }
 
-TEST_CASE("registers out of raw data") {
+TEST_CASE("registers from raw data") {
   for (const std::size_t count : {24U, 27U, 29U, 64U}) {
     std::vector<std::uint8_t> data(count * 8);
     data[81] = 1;  // register 10, second byte
@@ -312,7 +312,7 @@ TEST_CASE("the gate names the first obstacle") {
   CHECK(with([](GateFacts& f) { f.data_bytes = 520; }) == Status::kUnknownFormat);
 }
 
-TEST_CASE("every status has a row of its own") {
+TEST_CASE("every status has its own row") {
   for (const StatusRow& row : status_table()) {
     CHECK(status_row(row.status).name == row.name);
     CHECK(row.sentence.ends_with('.'));
@@ -320,7 +320,7 @@ TEST_CASE("every status has a row of its own") {
   CHECK(status_table().size() == static_cast<std::size_t>(Status::kHelperFailed) + 1);
 }
 
-TEST_CASE("every register row stands at its index") {
+TEST_CASE("every register row is at its index") {
   std::size_t index = 0;
   for (const RegisterRow& row : register_table()) CHECK(row.index == index++);
   CHECK(index == 29);

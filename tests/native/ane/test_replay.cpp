@@ -21,7 +21,7 @@ using namespace nnbt::ane;
 using testing::fake_clock;
 using testing::fake_now_ns;
 
-// What the engine does, and what was done with it.
+// What the engine should do, and what happened to it.
 struct Engine {
   std::size_t registers = 29;
   std::uint64_t change = 1000;  // of every register, per evaluation
@@ -48,7 +48,7 @@ ConvSpec small() {
   return spec;
 }
 
-// The right result, from the reference itself.
+// The correct result, from the reference.
 std::vector<std::byte> right_output() {
   const ConvSpec spec = small();
   ConvReference reference(spec);
@@ -156,7 +156,7 @@ TEST_CASE("windows follow one another without a gap, after 3 runs and 50 ms") {
   CHECK(out.check->ok);
 }
 
-TEST_CASE("a slow evaluation is still warmed up three times") {
+TEST_CASE("a slow evaluation still gets three warm-up runs") {
   Engine engine;
   fake_now_ns = 0;
   const auto load = [&](const Region&, bool) { return std::make_unique<FakeProgram>(engine); };
@@ -168,7 +168,7 @@ TEST_CASE("a slow evaluation is still warmed up three times") {
   CHECK(out.windows.front().before.at(0) == 3 * engine.change);
 }
 
-TEST_CASE("what stands before loading is said without loading") {
+TEST_CASE("obstacles before loading are reported without loading") {
   const auto status = [](const Bundle& bundle, const Device& device) {
     Engine engine;
     const Replay out = replayed(engine, bundle, device);
@@ -195,7 +195,7 @@ TEST_CASE("what stands before loading is said without loading") {
   CHECK(status(Bundle{}, whole()).first == "no_region");
 }
 
-TEST_CASE("failures keep the engine's words, and everything is unloaded") {
+TEST_CASE("failures keep the engine's error text, and everything is unloaded") {
   Engine engine;
   engine.refused_loads = 2;
   Replay out = replayed(engine);
@@ -222,10 +222,10 @@ TEST_CASE("failures keep the engine's words, and everything is unloaded") {
   engine.wrong_output = true;
   out = replayed(engine);
   CHECK(out.status == Status::kEvaluationFailed);
-  CHECK(out.detail.starts_with("the replay's result is wrong: "));
+  CHECK(out.detail.starts_with("the result of the replay is wrong: "));
 }
 
-TEST_CASE("locks are told apart, and the times stay") {
+TEST_CASE("locks are distinguished, and times are kept") {
   Engine engine;
   engine.mask = 0;
   engine.stats_present = false;
@@ -258,10 +258,11 @@ TEST_CASE("locks are told apart, and the times stay") {
   engine.refused_loads = 1;
   out = replayed(engine);
   CHECK(out.status == Status::kOk);
-  CHECK(out.detail == "loaded without counters, since with them: domain 6: refused");
+  CHECK(out.detail ==
+        "loaded without counters, because loading with counters failed: domain 6: refused");
 }
 
-TEST_CASE("counters that move beat a mask that reads back as zero; zeros don't") {
+TEST_CASE("live counters override a mask that reads back as zero; zeros do not") {
   Engine engine;
   engine.mask = 0;
   CHECK(replayed(engine).status == Status::kOk);
@@ -275,7 +276,7 @@ TEST_CASE("counters that move beat a mask that reads back as zero; zeros don't")
   CHECK(replayed(engine).status == Status::kOk);  // decoding says "zeros"
 }
 
-TEST_CASE("fewer than three windows are no observation") {
+TEST_CASE("fewer than three windows are refused") {
   Engine engine;
   ReplayOptions options;
   options.windows = 2;

@@ -10,7 +10,7 @@ namespace {
 
 using namespace nnbt::ane;
 
-// The live list of a 1 x 4 x 1 x 4 float16 tensor as a loaded model gave it.
+// The live list of a 1 x 4 x 1 x 4 float16 tensor, from a loaded model.
 Tensor published() {
   Tensor t;
   t.type = "Float16";
@@ -27,7 +27,7 @@ std::vector<std::byte> counting(std::size_t count) {
   return bytes;
 }
 
-TEST_CASE("a published live list: rows lie 64 bytes apart") {
+TEST_CASE("a published live list: rows are 64 bytes apart") {
   const Tensor t = complete(published());
   CHECK(surface_bytes(t) == 256);
   CHECK(dense_bytes(t) == 32);
@@ -42,7 +42,7 @@ TEST_CASE("a published live list: rows lie 64 bytes apart") {
   CHECK(copy_from_surface(t, surface) == counting(32));
 }
 
-TEST_CASE("missing strides are the least that hold what is below, rows on 64 bytes") {
+TEST_CASE("missing strides become the smallest that fit, rows multiples of 64 bytes") {
   Tensor t;
   t.type = "Int8";
   t.batches = 2;
@@ -72,7 +72,7 @@ TEST_CASE("a row that fills its stride is dense") {
   CHECK(surface == counting(256));
 }
 
-TEST_CASE("layouts that would be read wrongly are refused with the reason") {
+TEST_CASE("layouts that would be misread are refused with a reason") {
   const auto refused = [](auto change) {
     Tensor t = published();
     change(t);

@@ -12,7 +12,7 @@ namespace {
 
 using namespace nnbt;
 
-TEST_CASE("text is escaped, and stays text whatever its bytes are") {
+TEST_CASE("any bytes become valid text") {
   CHECK(json::text("a \"b\" \\ c\n\x01\x7F") == R"("a \"b\" \\ c\u000a\u0001\u007f")");
   CHECK(json::text("\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80") ==
         "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"");
@@ -27,7 +27,7 @@ TEST_CASE("text is escaped, and stays text whatever its bytes are") {
   CHECK(json::text("a\xC3(b") == "\"a" + bad + "(b\"");
 }
 
-TEST_CASE("numbers round trip, and what is none is null") {
+TEST_CASE("numbers round trip, and non-finite ones are null") {
   CHECK(json::number(0.1) == "0.1");
   CHECK(json::number(std::numeric_limits<double>::quiet_NaN()) == "null");
   CHECK(json::number(-std::numeric_limits<double>::infinity()) == "null");

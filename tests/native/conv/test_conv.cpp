@@ -34,7 +34,7 @@ double root_mean_square(const std::vector<double>& values) {
   return std::sqrt(sum / static_cast<double>(values.size()));
 }
 
-// The output bytes that a perfect device would give, from the reference itself.
+// The output bytes of a perfect device, from the reference.
 std::vector<std::byte> perfect_output(const ConvSpec& spec) {
   const std::int64_t size = conv_output_size(spec, spec.layers);
   const double step = conv_scales(spec).activation;
@@ -62,7 +62,7 @@ std::vector<std::byte> perfect_output(const ConvSpec& spec) {
 
 }  // namespace
 
-TEST_CASE("operation counts are those of the published tables") {
+TEST_CASE("operation counts match the published tables") {
   struct Row {
     std::int64_t size, channels, layers;
     double ops, exact_fraction;
@@ -117,7 +117,7 @@ TEST_CASE("bytes follow the variant and the sharing of weights") {
   CHECK(conv_work(spec).weight_bytes == 3 * 4 * 4 * 9);
 }
 
-TEST_CASE("validation refuses what can't be, and int8 on the GPU before any call") {
+TEST_CASE("validation refuses invalid specs, and int8 on the GPU before any call") {
   for (std::int64_t ConvSpec::* field :
        {&ConvSpec::batch, &ConvSpec::size, &ConvSpec::channels, &ConvSpec::layers,
         &ConvSpec::kernel, &ConvSpec::enqueue}) {
@@ -143,7 +143,7 @@ TEST_CASE("validation refuses what can't be, and int8 on the GPU before any call
   CHECK(optimization_level(level) == 0);
 }
 
-TEST_CASE("half floats convert both ways, for every bit pattern") {
+TEST_CASE("half floats convert in both directions, for every bit pattern") {
   for (unsigned bits = 0; bits < 0x10000; ++bits) {
     const double value = half_to_float(static_cast<std::uint16_t>(bits));
     if (std::isnan(value)) continue;
@@ -156,7 +156,7 @@ TEST_CASE("half floats convert both ways, for every bit pattern") {
   CHECK(float_to_half(0x1.ffcp-15 + 0x1p-26) == 0x0400);  // carries out of the subnormals
 }
 
-TEST_CASE("data hold no zero, repeat for a seed and differ between layers only when asked") {
+TEST_CASE("data contain no zero, repeat for a seed and differ between layers only on request") {
   for (const auto& [name, variant] : kVariantNames.rows) {
     ConvSpec spec = small(variant);
     const std::vector<std::byte> input = conv_input(spec);
@@ -206,7 +206,7 @@ TEST_CASE("20 and 50 layers neither vanish nor overflow float16") {
   }
 }
 
-TEST_CASE("int8 chains are compared only where they can't saturate") {
+TEST_CASE("int8 chains are compared only if they cannot saturate") {
   ConvSpec spec = small(ConvVariant::kInt8);
   CHECK_FALSE(int8_is_exact(spec));  // 36 taps, three layers
   spec.layers = 1;
@@ -218,7 +218,7 @@ TEST_CASE("int8 chains are compared only where they can't saturate") {
   CHECK(int8_is_exact(spec));
 }
 
-TEST_CASE("the check passes a right result and fails a wrong one") {
+TEST_CASE("the check accepts a correct result and rejects a wrong one") {
   for (const auto& [name, variant] : kVariantNames.rows) {
     ConvSpec spec = small(variant);
     spec.layers = variant == ConvVariant::kInt8 ? 1 : 2;
@@ -232,8 +232,9 @@ TEST_CASE("the check passes a right result and fails a wrong one") {
 
     std::vector<std::byte> shifted = right;
     std::ranges::rotate(
-        shifted, shifted.begin() + static_cast<std::ptrdiff_t>(
-                                       36 * conv_element_bytes(variant)));  // channels moved by one
+        shifted,
+        shifted.begin() + static_cast<std::ptrdiff_t>(
+                              36 * conv_element_bytes(variant)));  // channels shifted by one
     CHECK_FALSE(check_conv(spec, shifted).ok);
     CHECK(check_conv(spec, shifted).relative_error > 0.5);
 

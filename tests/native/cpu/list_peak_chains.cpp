@@ -1,5 +1,5 @@
-// Prints the rows of the peak table, a line each, columns separated by tabs: name, instruction,
-// instructions, operations, address of the code in this program's file, why it can't run.
+// Prints the rows of the peak table, one per line, in columns separated by tabs: name, instruction,
+// instructions, operations, address of the code in this file, why it cannot run.
 #include <cstdio>
 #include <string>
 

@@ -32,7 +32,7 @@ constexpr ChainWork kThreeATime{1, 2, 3.0};
 
 }  // namespace
 
-TEST_CASE("every chain that this machine can run gives the closed form's sum") {
+TEST_CASE("every chain that this machine can run has the expected sum") {
   int ran = 0;
   for (const PeakChain& chain : nnbt::peak_chains()) {
     if (!chain.unusable().empty()) continue;
@@ -47,7 +47,7 @@ TEST_CASE("every chain that this machine can run gives the closed form's sum") {
     }
     ++ran;
   }
-  CHECK(ran >= 2);  // the clock, and what the architecture always has
+  CHECK(ran >= 2);  // the clock, and what every CPU of the architecture has
 }
 
 template <int kSignal>
@@ -56,21 +56,22 @@ double dies(std::int64_t) {
   return 0;
 }
 
-TEST_CASE("a chain that ends the process is told by its signal") {
+TEST_CASE("a chain that kills the process is reported with its signal") {
   const auto nothing_missing = []() -> std::string { return {}; };
   const auto one = [] { return 1.0; };
   static constinit const nnbt::ChainCode kRefused{{1, 2, 3.0}, dies<SIGILL>, 1};
   static constinit const nnbt::ChainCode kFaulty{{1, 2, 3.0}, dies<SIGSEGV>, 1};
   PeakChain chain{"none", "SIMD", "int8", "int32", "add", one, nothing_missing, &kRefused};
-  CHECK(chain.unusable() ==
-        "The processor reports SIMD, but running it ends the process: the hypervisor or system "
-        "does not allow it.");
+  CHECK(
+      chain.unusable() ==
+      "The CPU reports SIMD, but running it kills the process: the hypervisor or operating system "
+      "does not allow it.");
   chain.code = &kFaulty;
-  CHECK(chain.unusable().find("(Segmentation fault): a fault of nnbt") != std::string::npos);
+  CHECK(chain.unusable().find("(Segmentation fault). This is a bug in nnbt") != std::string::npos);
 }
 
-// "full length" takes 20 s under emulation with the shortest registers: .ci/arm64 does it once.
-TEST_CASE("full length: one piece exactly, and several with a rest") {
+// "full length" takes 20 s under emulation with the shortest registers; .ci/arm64 runs it once.
+TEST_CASE("full length: exactly one piece, and several with a remainder") {
   for (const PeakChain& chain : nnbt::peak_chains()) {
     if (!chain.unusable().empty()) continue;
     CAPTURE(chain.name);
@@ -93,7 +94,7 @@ TEST_CASE("full length: accumulators stay exact up to max_iterations, one more s
   }
 }
 
-TEST_CASE("every chain that leaves out one iteration is found out") {
+TEST_CASE("a skipped iteration is detected in every chain") {
   static const ChainCode* whole = nullptr;
   for (const PeakChain& chain : nnbt::peak_chains()) {
     if (!chain.unusable().empty()) continue;
@@ -105,11 +106,11 @@ TEST_CASE("every chain that leaves out one iteration is found out") {
     planted.code = &lossy;
     PeakStep step(planted, 1, 38);
     step.run();
-    CHECK(step.verify().value_or("").find("lost work") != std::string::npos);
+    CHECK(step.verify().value_or("").find("skipped work") != std::string::npos);
   }
 }
 
-TEST_CASE("work and sum grow with registers of no fixed length, and shorter ones are found out") {
+TEST_CASE("work and sum grow with variable register lengths, and shorter registers are detected") {
   static std::int64_t length = 4;
   static const ChainCode code{
       kThreeATime, [](std::int64_t n) { return 3.0 * static_cast<double>(n * length); }, 100};
@@ -124,7 +125,7 @@ TEST_CASE("work and sum grow with registers of no fixed length, and shorter ones
   CHECK(step.verify().value_or("").find("1 of 2 runs") != std::string::npos);
 }
 
-TEST_CASE("a chain that loses one iteration in a million, once, is found out") {
+TEST_CASE("one skipped iteration in a million, once, is detected") {
   static int calls = 0;
   static const ChainCode lossy{
       kThreeATime,
@@ -135,11 +136,11 @@ TEST_CASE("a chain that loses one iteration in a million, once, is found out") {
   step.run();
   step.run();
   const std::string fault = step.verify().value_or("");
-  CHECK(fault.find("lost work") != std::string::npos);
+  CHECK(fault.find("skipped work") != std::string::npos);
   CHECK(fault.find("1 of 5 runs") != std::string::npos);
 }
 
-TEST_CASE("long runs are cut into pieces that the accumulators can hold") {
+TEST_CASE("long runs are split into pieces that the accumulators can hold") {
   static std::int64_t largest = 0;
   static std::int64_t total = 0;
   static const ChainCode counting{kThreeATime,
@@ -157,12 +158,12 @@ TEST_CASE("long runs are cut into pieces that the accumulators can hold") {
   CHECK(step.work_ops() == 2 * 1234);
 }
 
-TEST_CASE("nothing is right before anything has run") {
+TEST_CASE("nothing verifies before the first run") {
   PeakStep step(nnbt::find_peak_chain(nnbt::kClockChain), 1, 1);
   CHECK(step.verify().value_or("").find("Nothing has run") == 0);
 }
 
-TEST_CASE("the table: names are unique, work is whole instructions, text columns are filled") {
+TEST_CASE("the table: unique names, whole instructions, no empty text") {
   std::set<std::string_view> names;
   for (const PeakChain& chain : nnbt::peak_chains()) {
     CAPTURE(chain.name);
@@ -177,7 +178,7 @@ TEST_CASE("the table: names are unique, work is whole instructions, text columns
   }
 }
 
-TEST_CASE("what can't be is refused with a sentence") {
+TEST_CASE("impossible requests are refused with a sentence") {
   CHECK_THROWS_AS(nnbt::find_peak_chain("abacus"), nnbt::Unsupported);
   CHECK_THROWS_AS(PeakStep(nnbt::find_peak_chain(nnbt::kClockChain), 1, -1), std::invalid_argument);
   static const ChainCode code{kThreeATime, [](std::int64_t) { return 0.0; }, 1};
@@ -193,7 +194,7 @@ TEST_CASE("what can't be is refused with a sentence") {
   }
 }
 
-TEST_CASE("the clock of a core lies between 0.2 and 10 GHz, with and without a load") {
+TEST_CASE("the clock of a core is between 0.2 and 10 GHz, with and without a load") {
   const double free = nnbt::core_clock_hz();
   CHECK(free > 0.2e9);
   CHECK(free < 10e9);

@@ -30,7 +30,7 @@ void for_each_variant(const Check& check) {
 
 }  // namespace
 
-TEST_CASE("byte conventions of the table") {
+TEST_CASE("byte counts of each convention") {
   struct Expected {
     std::string_view name;
     int counted, write_allocate, bcopy, operations;
@@ -50,9 +50,9 @@ TEST_CASE("byte conventions of the table") {
   }
 }
 
-TEST_CASE("every variant computes its formula, for whole blocks and for the rest of a block") {
+TEST_CASE("every variant computes its formula, for whole blocks and partial ones") {
   for_each_variant([](std::string_view kernel, nnbt::StreamOptions options) {
-    // 64 bytes a thread is the smallest array; 8 * 1039 doubles is no multiple of any block.
+    // 64 bytes per thread is the smallest array; 8 * 1039 doubles is not a multiple of any block.
     for (const std::int64_t lines : {2, 3, 64, 1039}) {
       options.array_bytes = 64 * lines;
       options.threads = 2;
@@ -66,7 +66,7 @@ TEST_CASE("every variant computes its formula, for whole blocks and for the rest
   });
 }
 
-TEST_CASE("a single wrong element is found, wherever it is") {
+TEST_CASE("a single wrong element is found anywhere") {
   for_each_variant([](std::string_view kernel, nnbt::StreamOptions options) {
     options.array_bytes = 64 * 200;
     options.threads = 2;
@@ -87,7 +87,7 @@ TEST_CASE("a single wrong element is found, wherever it is") {
   });
 }
 
-TEST_CASE("reading is counted: an element that changed during the runs shows in the sum") {
+TEST_CASE("read: an element that changed during the runs changes the sum") {
   StreamStep step("read", {.array_bytes = 1 << 16, .threads = 2, .passes = 1});
   step.run();
   step.destination()[77] += 1;
@@ -95,10 +95,10 @@ TEST_CASE("reading is counted: an element that changed during the runs shows in 
   step.destination()[77] -= 1;
   const std::optional<std::string> fault = step.verify();
   REQUIRE(fault);
-  CHECK(fault->find("something was not read") != std::string::npos);
+  CHECK(fault->find("some data was not read") != std::string::npos);
 }
 
-TEST_CASE("nothing is right before anything has run") {
+TEST_CASE("nothing verifies before the first run") {
   StreamStep step("copy", {.array_bytes = 1 << 16, .threads = 1});
   CHECK(step.verify().value_or("").find("Nothing has run") == 0);
 }
@@ -115,14 +115,14 @@ TEST_CASE("work of one run") {
   CHECK(around.traffic_bytes() == 24 * 8000 * 5);
 }
 
-TEST_CASE("array sizes are rounded down to 64 bytes, and passes chosen from the traffic") {
+TEST_CASE("array sizes are rounded down to 64 bytes, and passes are chosen by traffic") {
   const StreamStep step("copy", {.array_bytes = (1 << 20) + 63, .threads = 1});
   CHECK(step.array_bytes() == 1 << 20);
   CHECK(step.passes() == 128);  // 2 MiB counted per pass, 256 MiB wanted
   CHECK(StreamStep("read", {.array_bytes = 600 << 20, .threads = 1}).passes() == 1);
 }
 
-TEST_CASE("what can't be is refused with a sentence that says what can") {
+TEST_CASE("impossible requests are refused with an alternative") {
   using nnbt::Unsupported;
   const auto refusal = [](std::string_view kernel, const nnbt::StreamOptions& options) {
     try {
@@ -132,7 +132,7 @@ TEST_CASE("what can't be is refused with a sentence that says what can") {
     }
     return std::string();
   };
-  CHECK(refusal("quadrad", {.array_bytes = 4096}).find("choose one of read, write, copy") !=
+  CHECK(refusal("quadrad", {.array_bytes = 4096}).find("use one of read, write, copy") !=
         std::string::npos);
   CHECK(refusal("read", {.array_bytes = 4096, .nontemporal = true}).find("run it without") !=
         std::string::npos);

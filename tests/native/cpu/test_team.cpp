@@ -14,7 +14,7 @@
 
 using nnbt::Team;
 
-TEST_CASE("every thread runs the work exactly once, for each piece of work") {
+TEST_CASE("every thread runs each piece of work exactly once") {
   Team team(3);
   REQUIRE(team.size() == 3);
   std::vector<int> counts(3, 0);
@@ -35,7 +35,7 @@ TEST_CASE("run returns only after the slowest thread is done") {
   CHECK(done);
 }
 
-TEST_CASE("threads persist from run to run and are not the caller's") {
+TEST_CASE("threads persist between runs, and none is the caller's") {
   Team team(2);
   std::vector<std::thread::id> first(2);
   std::vector<std::thread::id> second(2);
@@ -57,11 +57,11 @@ TEST_CASE("an exception of one thread reaches the caller after the others have f
   CHECK_THROWS_WITH_AS(team.run(work), "thread one can't", nnbt::Unsupported);
   CHECK(finished == 2);
   finished = 0;
-  team.run([&](int /*index*/) { ++finished; });  // and the team goes on
+  team.run([&](int /*index*/) { ++finished; });  // and the team continues
   CHECK(finished == 3);
 }
 
-TEST_CASE("threads are pinned to the allowed processors in turn") {
+TEST_CASE("threads are pinned to the allowed CPUs in turn") {
   const std::vector<int> allowed = nnbt::allowed_cpus();
   Team team;
   REQUIRE(team.size() == static_cast<int>(allowed.size()));
@@ -74,7 +74,7 @@ TEST_CASE("threads are pinned to the allowed processors in turn") {
   CHECK(more.cpus().back() == more.cpus().front());
 }
 
-TEST_CASE("pinning a thread leaves it only that processor, and not its maker") {
+TEST_CASE("pinning a thread restricts that thread only") {
   const std::vector<int> allowed = nnbt::allowed_cpus();
   const int last = *std::ranges::max_element(allowed);
   std::vector<int> seen;
@@ -88,11 +88,11 @@ TEST_CASE("pinning a thread leaves it only that processor, and not its maker") {
   CHECK(nnbt::allowed_cpus() == allowed);
 }
 
-TEST_CASE("a negative number of threads is a mistake") {
+TEST_CASE("a negative number of threads is refused") {
   CHECK_THROWS_AS(Team(-1), std::invalid_argument);
 }
 
-TEST_CASE("cores and caches make sense together") {
+TEST_CASE("cores and caches are plausible") {
   CHECK(nnbt::allowed_cores() >= 1);
   CHECK(nnbt::allowed_cores() <= static_cast<int>(nnbt::allowed_cpus().size()));
   int level = 0;
@@ -103,7 +103,7 @@ TEST_CASE("cores and caches make sense together") {
   }
 }
 
-TEST_CASE("pages are aligned for huge pages, zero, and as many as asked for") {
+TEST_CASE("pages are zeroed, aligned for huge pages, and of the requested size") {
   constexpr std::size_t kBytes = std::size_t{5} << 20;
   const nnbt::Pages pages(kBytes);
   CHECK(reinterpret_cast<std::uintptr_t>(pages.data()) % (std::size_t{2} << 20) == 0);
@@ -114,17 +114,17 @@ TEST_CASE("pages are aligned for huge pages, zero, and as many as asked for") {
   CHECK(pages.huge_bytes() <= static_cast<std::int64_t>(kBytes + (std::size_t{2} << 20)));
 }
 
-TEST_CASE("memory that no machine has is refused with a sentence") {
+TEST_CASE("more memory than any machine has is refused with a sentence") {
   CHECK_THROWS_AS(nnbt::Pages(std::size_t{1} << 60), nnbt::Unsupported);
 }
 
-TEST_CASE("named processors replace the allowed ones, in their order") {
+TEST_CASE("given CPUs replace the allowed ones, in their order") {
   const std::vector<int> allowed = nnbt::allowed_cpus();
   const std::vector<int> named = {allowed.back(), allowed.front(), allowed.back()};
   const Team team(3, named);
   for (std::size_t i = 0; i < named.size(); ++i) {
     CAPTURE(i);
-    CHECK((team.cpus()[i] == named[i] || team.cpus()[i] == -1));  // not every system pins
+    CHECK((team.cpus()[i] == named[i] || team.cpus()[i] == -1));  // not every system can pin
   }
   const Team alone(1, {1'000'000});
   CHECK(alone.cpus() == std::vector<int>{-1});

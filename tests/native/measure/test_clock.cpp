@@ -6,12 +6,12 @@ namespace {
 
 std::int64_t readings = 0;
 
-// Every third reading is 21 ns later: a coarse clock that costs 7 ns.
+// Every third reading is 21 ns later: a coarse clock with a cost of 7 ns.
 std::int64_t coarse_clock() { return ++readings / 3 * 21; }
 
 }  // namespace
 
-TEST_CASE("a coarse clock's resolution is its step and its cost the mean") {
+TEST_CASE("the resolution of a coarse clock is its step, its cost the mean") {
   readings = 0;
   const nnbt::ClockInfo info = nnbt::calibrate_clock(coarse_clock);
   CHECK(info.resolution_ns == 21);

@@ -46,13 +46,13 @@ TEST_CASE("an exact number of runs") {
   }
 }
 
-TEST_CASE("an exact number of runs ignores the budget and the largest number") {
+TEST_CASE("an exact number of runs ignores the budget and the maximum") {
   FakeStep step([](std::int64_t) { return 1000 * kMillisecond; });
   const Samples samples = timed(step, {.warmup = 0, .runs = 20, .max_runs = 3, .budget_s = 1.0});
   CHECK(samples.samples_ns.size() == 20);
 }
 
-TEST_CASE("adaptive: equal times are precise as soon as an interval covers 95 %") {
+TEST_CASE("adaptive: equal times are precise once an interval covers 95 %") {
   FakeStep step(one_millisecond);
   const Samples samples = timed(step, {.warmup = 0});
   CHECK(samples.samples_ns.size() == 6);
@@ -60,7 +60,7 @@ TEST_CASE("adaptive: equal times are precise as soon as an interval covers 95 %"
   CHECK(samples.window_ns == 6 * kMillisecond);
 }
 
-TEST_CASE("adaptive: scattered times go on until the interval is narrow") {
+TEST_CASE("adaptive: noisy times continue until the interval is narrow") {
   // Times of 1 to 1.1 ms in a fixed pattern: the interval narrows as the square root of the count.
   FakeStep step([](std::int64_t run) { return kMillisecond + (run * 7919 % 101 * 1000); });
   const Samples samples = timed(step, {.warmup = 0});
@@ -71,7 +71,7 @@ TEST_CASE("adaptive: scattered times go on until the interval is narrow") {
   CHECK(finer.samples_ns.size() > samples.samples_ns.size());
 }
 
-TEST_CASE("adaptive: the budget ends it, but not before the smallest number of runs") {
+TEST_CASE("adaptive: the budget ends timing, but not before the minimum number of runs") {
   FakeStep step(never_settles_down);
   const Samples samples = timed(step, {.warmup = 0, .budget_s = 0.1, .relative_interval = 0});
   CHECK(samples.stop == StopReason::kBudget);
@@ -84,14 +84,14 @@ TEST_CASE("adaptive: the budget ends it, but not before the smallest number of r
   CHECK(few.samples_ns.size() == 5);
 }
 
-TEST_CASE("adaptive: the largest number of runs") {
+TEST_CASE("adaptive: the maximum number of runs") {
   FakeStep step(never_settles_down);
   const Samples samples = timed(step, {.warmup = 0, .max_runs = 12, .relative_interval = 0});
   CHECK(samples.stop == StopReason::kMaxRuns);
   CHECK(samples.samples_ns.size() == 12);
 }
 
-TEST_CASE("adaptive: precise or not, timing lasts the least length asked for, within the budget") {
+TEST_CASE("adaptive: timing lasts the minimum window even if precise, within the budget") {
   FakeStep step(one_millisecond);
   const Samples samples = timed(step, {.warmup = 0, .min_window_s = 0.03});
   CHECK(samples.stop == StopReason::kPrecise);
@@ -103,14 +103,14 @@ TEST_CASE("adaptive: precise or not, timing lasts the least length asked for, wi
   CHECK(ended.window_ns == 20 * kMillisecond);
 }
 
-TEST_CASE("adaptive: an endless budget is a budget") {
+TEST_CASE("adaptive: an infinite budget is valid") {
   FakeStep step(one_millisecond);
   const double endless = std::numeric_limits<double>::infinity();
   const Samples samples = timed(step, {.warmup = 2, .budget_s = endless});
   CHECK(samples.stop == StopReason::kPrecise);
 }
 
-TEST_CASE("warm-up by count, where settling has no budget") {
+TEST_CASE("warm-up by count if settling has no budget") {
   FakeStep step([](std::int64_t run) { return run == 0 ? 900 * kMillisecond : kMillisecond; });
   const Samples samples = timed(step, {.warmup = 3, .runs = 2, .budget_s = 0});
   CHECK(samples.warmup_runs == 3);
@@ -120,8 +120,8 @@ TEST_CASE("warm-up by count, where settling has no budget") {
   CHECK_FALSE(samples.settled);
 }
 
-TEST_CASE("warm-up goes on until times stop falling") {
-  // Halves with each run down to 1 us at run 20.
+TEST_CASE("warm-up continues until times stop falling") {
+  // Halves with each run, down to 1 us at run 20.
   FakeStep step([](std::int64_t run) { return 1000LL << (run < 20 ? 20 - run : 0); });
   const Samples samples = timed(step, {.warmup = 2, .runs = 1, .budget_s = 100.0});
   CHECK(samples.settled);
@@ -147,7 +147,7 @@ TEST_CASE("without warm-up nothing runs before the first sample") {
   CHECK_FALSE(samples.settled);
 }
 
-TEST_CASE("what a step throws comes through, from warm-up and from timing") {
+TEST_CASE("exceptions of a step propagate, from warm-up and from timing") {
   for (const std::int64_t failing : {0, 4}) {
     FakeStep step([failing](std::int64_t run) {
       if (run == failing) throw std::runtime_error("step failed");
@@ -159,7 +159,7 @@ TEST_CASE("what a step throws comes through, from warm-up and from timing") {
   }
 }
 
-TEST_CASE("poll is called between runs, at most every 50 ms, and its time is in no sample") {
+TEST_CASE("poll is called between runs, at most every 50 ms, outside every sample") {
   FakeStep step([](std::int64_t) { return 20 * kMillisecond; });
   std::vector<std::pair<std::int64_t, std::int64_t>> calls;
   const Samples samples = timed(step, {.warmup = 0, .runs = 10}, [&](auto runs, auto elapsed) {
@@ -189,7 +189,7 @@ TEST_CASE("poll stops the measurement by throwing") {
   CHECK(step.runs() == 4);
 }
 
-TEST_CASE("options that make no sense are refused before anything runs") {
+TEST_CASE("invalid options are refused before anything runs") {
   const double nan = std::nan("");
   for (const MeasureOptions& options :
        {MeasureOptions{.warmup = -1}, MeasureOptions{.runs = -1}, MeasureOptions{.min_runs = 0},

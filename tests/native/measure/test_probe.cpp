@@ -19,7 +19,7 @@ using nnbt::Reading;
 using nnbt::testing::fake_clock;
 using nnbt::testing::FakeStep;
 
-// Writes down when it is called, in runs of the step.
+// Records when it is called, in runs of the step.
 class SpyProbe final : public Probe {
  public:
   SpyProbe(const FakeStep& step, std::vector<std::string>& log) : step_(step), log_(log) {}
@@ -52,7 +52,7 @@ double value_of(const std::vector<Reading>& readings, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("a probe's window holds the timed runs and no warm-up") {
+TEST_CASE("a probe's window contains the timed runs and no warm-up") {
   FakeStep step([](std::int64_t) { return 1000; });
   std::vector<std::string> log;
   std::vector<std::unique_ptr<Probe>> probes;
@@ -89,7 +89,7 @@ TEST_CASE("the process probe has a unit for each reading") {
   }
 }
 
-TEST_CASE("the process probe is the first of the table, and each row makes a probe or none") {
+TEST_CASE("the process probe is first in the table, and each row makes at most one probe") {
   const std::vector<nnbt::ProbeRow>& rows = nnbt::probe_table();
   REQUIRE_FALSE(rows.empty());
   CHECK(rows.front().name == "process");

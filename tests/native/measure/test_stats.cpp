@@ -10,7 +10,7 @@
 
 namespace {
 
-// 1, 2, ..., n: an order statistic is then its own rank, counted from 1.
+// 1, 2, ..., n: each order statistic equals its rank, counted from 1.
 std::vector<std::int64_t> ranks(std::size_t n) {
   std::vector<std::int64_t> values(n);
   std::iota(values.begin(), values.end(), 1);
@@ -25,7 +25,7 @@ nnbt::Interval interval_of(const std::vector<std::int64_t>& samples, double conf
 
 }  // namespace
 
-TEST_CASE("median of odd, even, single and no samples") {
+TEST_CASE("median of odd, even, one and no samples") {
   CHECK(nnbt::median(std::vector<std::int64_t>{3, 1, 2}) == 2.0);
   CHECK(nnbt::median(std::vector<std::int64_t>{4, 1, 2, 3}) == 2.5);
   CHECK(nnbt::median(std::vector<std::int64_t>{7}) == 7.0);
@@ -40,7 +40,7 @@ TEST_CASE("quantile interpolates between neighbours") {
   CHECK(nnbt::quantile(samples, 0.9) == doctest::Approx(37.0));
 }
 
-TEST_CASE("quantile refuses what is no share") {
+TEST_CASE("quantile refuses q outside 0 to 1") {
   const std::vector<std::int64_t> samples{1, 2};
   for (const double q : {-0.1, 1.1, std::nan("")}) {
     CHECK_THROWS_AS(nnbt::quantile(samples, q), std::invalid_argument);
@@ -60,7 +60,7 @@ TEST_CASE("no interval below five samples") {
 }
 
 // Ranks and coverages of the exact binomial: 1 - 2 P(B(n, 1/2) < low).
-TEST_CASE("interval ranks for 95 % are those of the binomial distribution") {
+TEST_CASE("interval ranks for 95 % follow the binomial distribution") {
   struct Row {
     std::size_t n;
     double low;
@@ -77,18 +77,18 @@ TEST_CASE("interval ranks for 95 % are those of the binomial distribution") {
   }
 }
 
-TEST_CASE("another confidence takes other ranks") {
+TEST_CASE("another confidence uses other ranks") {
   CHECK(interval_of(ranks(100), 0.5).low_ns == 47.0);
   CHECK(interval_of(ranks(100), 0.99).low_ns == 37.0);
 }
 
-TEST_CASE("a million samples: the tail that is not summed does not count") {
+TEST_CASE("a million samples: the skipped tail makes no difference") {
   const nnbt::Interval interval = interval_of(ranks(1'000'000));
   CHECK(interval.low_ns == 499'020.0);
   CHECK(interval.coverage == doctest::Approx(0.95).epsilon(1e-4));
 }
 
-TEST_CASE("relative half-width is of the interval, over the median") {
+TEST_CASE("relative half-width is that of the interval over the median") {
   const auto of = [](std::vector<std::int64_t> samples) {
     return nnbt::relative_half_width(samples);
   };

@@ -24,7 +24,7 @@ Plist manifest_of(PlistDict version) {
   return dict({{"Package Version", dict({{"7.0.63", dict(std::move(version))}})}});
 }
 
-// Modules as written and those for no device have attributes of their own, which don't count.
+// Original modules and those for no device have attributes of their own, which must not count.
 Plist manifest_with(PlistDict entry_functions) {
   return manifest_of({{"GPU adapter present", text("NO")},
                       {"Original Modules", module_of({{"main", list({})}})},
@@ -68,7 +68,7 @@ TEST_CASE("a GPU graph has attributes without flags, an old release has no attri
   CHECK_FALSE(old.no_gpu_activity.has_value());
 }
 
-TEST_CASE("a flag that one of two entry functions lacks doesn't count") {
+TEST_CASE("a flag that one of two entry functions lacks does not count") {
   const PackageManifest manifest = read_package_manifest(
       manifest_with({{"main", placed()}, {"other", list({text("mps.noGPUActivity")})}}));
   CHECK(manifest.fully_placed_on_ane == false);
@@ -92,8 +92,8 @@ TEST_CASE("a list without versions is not a manifest") {
   }
 }
 
-TEST_CASE("files that can't be read as property lists") {
-  CHECK_THROWS_WITH_AS(read_plist("/nonexistent/manifest.plist"), doctest::Contains("can't read"),
+TEST_CASE("files that cannot be read as property lists") {
+  CHECK_THROWS_WITH_AS(read_plist("/nonexistent/manifest.plist"), doctest::Contains("cannot read"),
                        std::runtime_error);
   CHECK_THROWS_AS(read_plist("/"), std::runtime_error);
   CHECK_THROWS_AS(parse_plist({}), std::runtime_error);

@@ -41,7 +41,7 @@ TEST_CASE("placement needs evidence") {
   CHECK(std::string(placement_name(Placement::kNotOnAne)) == "not on ANE");
 }
 
-TEST_CASE("both flags prove it even where no region is named") {
+TEST_CASE("both flags prove placement even if no region is named") {
   PlacementEvidence evidence;
   evidence.manifest = PackageManifest{};
   evidence.manifest->fully_placed_on_ane = true;

@@ -19,7 +19,7 @@ using nnbt::ThermalState;
 
 }  // namespace
 
-TEST_CASE("thermal levels have names, unknown ones are the worst") {
+TEST_CASE("thermal levels have names, and unknown ones are the worst") {
   CHECK(thermal_state_name(thermal_state(0)) == "nominal");
   CHECK(thermal_state_name(thermal_state(1)) == "fair");
   CHECK(thermal_state_name(thermal_state(2)) == "serious");
@@ -29,7 +29,7 @@ TEST_CASE("thermal levels have names, unknown ones are the worst") {
   CHECK(thermal_state(9) > ThermalState::kCritical);
 }
 
-TEST_CASE("a process counter that didn't move or went backwards is no counter") {
+TEST_CASE("a process counter that did not increase is left out") {
   PowerReading reading;
   add_usage(reading, ProcessUsage{1000, 50}, ProcessUsage{4000, 50});
   CHECK(reading.cpu_cycles == 3000U);
@@ -43,7 +43,7 @@ TEST_CASE("a process counter that didn't move or went backwards is no counter") 
   CHECK_FALSE(unread.cpu_cycles.has_value());
 }
 
-TEST_CASE("a reading without anything is an object of nulls") {
+TEST_CASE("an empty reading is an object of nulls") {
   CHECK(power_json({}) ==
         R"({"ioreport": "absent", "detail": "", "window_s": 0, "thermal_state": "unknown", )"
         R"("low_power_mode": null, "cpu_cycles": null, "cpu_instructions": null})");

@@ -20,7 +20,7 @@ using nnbt::judge_energy;
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-// One counter at both ends of a window.
+// One counter at the start and end of a window.
 struct Row {
   std::string channel;
   std::string unit;
@@ -40,7 +40,7 @@ EnergyVerdict judged(const std::vector<Row>& rows, std::int64_t window_ns = kSec
   return judge_energy(begin, end, window_ns);
 }
 
-// A CPU rail that lives, so that other rails can be looked at.
+// A live CPU rail, so that other rails are considered.
 const Row kAlive{"CPU Energy", "mJ", 1000, 3500};
 
 bool says(const EnergyVerdict& verdict, std::string_view words) {
@@ -60,7 +60,7 @@ TEST_CASE("only mJ, uJ and nJ are energy units") {
   }
 }
 
-TEST_CASE("each unit becomes joules") {
+TEST_CASE("each unit is converted to joules") {
   const EnergyVerdict verdict = judged({kAlive,
                                         {"GPU Energy", "nJ", 7, 1'250'000'007},
                                         {"ANE0", " mJ ", 100, 450},
@@ -101,7 +101,7 @@ TEST_CASE("the dies of a package without a total are added up") {
   CHECK(says(dies, "CPU is DIE_0_CPU Energy + DIE_1_CPU Energy"));
 }
 
-TEST_CASE("cores, caches and other blocks are no rails") {
+TEST_CASE("cores, caches and other blocks are not rails") {
   const std::vector<Row> parts{{"ECPU0", "mJ", 0, 5},          {"PACC0_CPU", "mJ", 0, 5},
                                {"EACC_CPU0_SRAM", "mJ", 0, 5}, {"ANE0_SRAM", "mJ", 0, 5},
                                {"ANE_", "mJ", 0, 5},           {"DRAM0_", "mJ", 0, 5},
@@ -109,11 +109,11 @@ TEST_CASE("cores, caches and other blocks are no rails") {
                                {"PCPU1DTL3a", "mJ", 0, 5},     {"", "mJ", 0, 5}};
   const EnergyVerdict verdict = judged(parts);
   CHECK(verdict.source == EnergySource::kAbsent);
-  CHECK(says(verdict, "none of 10 energy channels is a known rail"));
+  CHECK(says(verdict, "none of 10 energy channels belongs to a known rail"));
   CHECK(judged({}).source == EnergySource::kAbsent);
 }
 
-TEST_CASE("a rail with an unknown unit or a counter that went backwards is left out alone") {
+TEST_CASE("only a rail with an unknown unit or a counter that went backwards is left out") {
   const EnergyVerdict verdict = judged({kAlive,
                                         {"ANE0", "mJ", 450, 100},
                                         {"ANE1", "mJ", 100, 450},
@@ -127,7 +127,7 @@ TEST_CASE("a rail with an unknown unit or a counter that went backwards is left 
   CHECK(says(verdict, "DRAM is left out: DRAM0 has the unknown unit \"kJ\""));
 }
 
-TEST_CASE("garbage values are refused, not added up") {
+TEST_CASE("garbage values are rejected, not added up") {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   CHECK(says(judged({kAlive, {"ANE", "mJ", 5, kLeast}}), "ANE implies more than 1 kW"));
@@ -137,28 +137,28 @@ TEST_CASE("garbage values are refused, not added up") {
   CHECK(judged({kAlive, {"ANE", "mJ", 0, 999'999}}).energy_j.contains("ANE"));
 }
 
-TEST_CASE("a counter that stands still on the CPU's rail is frozen") {
+TEST_CASE("a CPU counter that does not change is frozen") {
   const EnergyVerdict verdict =
       judged({{"CPU Energy", "mJ", 70, 70}, {"ANE0", "mJ", 9, 9}, {"GPU Energy", "nJ", 1, 9}});
   CHECK(verdict.source == EnergySource::kFrozenZero);
   CHECK(verdict.energy_j.empty());
-  CHECK(says(verdict, "the counters of CPU stood still over 1.000 s"));
+  CHECK(says(verdict, "the counters of CPU did not change in 1.000 s"));
   CHECK(says(verdict, "this system hides them"));
-  CHECK(says(verdict, "GPU moved, but is left out"));
+  CHECK(says(verdict, "GPU changed, but is left out"));
 }
 
-TEST_CASE("an idle ANE beside a live CPU is zero, not frozen") {
+TEST_CASE("an idle ANE with a live CPU is zero, not frozen") {
   const EnergyVerdict verdict = judged({kAlive, {"ANE0", "mJ", 9, 9}});
   CHECK(verdict.source == EnergySource::kOk);
   CHECK(verdict.energy_j.at("ANE") == 0.0);
 }
 
-TEST_CASE("without a CPU rail every rail together tells whether the counters are frozen") {
+TEST_CASE("without a CPU rail, counters are frozen if no rail changes") {
   CHECK(judged({{"ANE0", "mJ", 9, 9}, {"DRAM0", "mJ", 9, 9}}).source == EnergySource::kFrozenZero);
   CHECK(judged({{"ANE0", "mJ", 9, 9}, {"DRAM0", "mJ", 9, 10}}).source == EnergySource::kOk);
 }
 
-TEST_CASE("a window that is too short for the counters proves nothing") {
+TEST_CASE("a window too short for the counters proves nothing") {
   const std::vector<Row> still{{"CPU Energy", "mJ", 70, 70}};
   const EnergyVerdict brief = judged(still, 99'999'999);
   CHECK(brief.source == EnergySource::kOk);
@@ -167,12 +167,12 @@ TEST_CASE("a window that is too short for the counters proves nothing") {
   CHECK(judged(still, 100'000'000).source == EnergySource::kFrozenZero);
 }
 
-TEST_CASE("publication times tell a hidden counter from one that is published rarely") {
-  CHECK(says(judged({{"CPU Energy", "mJ", 7, 7, 5, 5 + kSecond}}), "published anew"));
-  CHECK(says(judged({{"CPU Energy", "mJ", 7, 7, 5, 5}}), "weren't published within it"));
+TEST_CASE("update times distinguish hidden counters from rarely updated ones") {
+  CHECK(says(judged({{"CPU Energy", "mJ", 7, 7, 5, 5 + kSecond}}), "were updated"));
+  CHECK(says(judged({{"CPU Energy", "mJ", 7, 7, 5, 5}}), "were not updated in that time"));
 }
 
-TEST_CASE("energy that was counted over another time than the window's is left out") {
+TEST_CASE("energy that covers another span than the window is left out") {
   const auto published = [](std::int64_t span_ns) {
     return judged({kAlive, {"ANE0", "mJ", 0, 400, 1000, 1000 + span_ns}});
   };
@@ -183,7 +183,7 @@ TEST_CASE("energy that was counted over another time than the window's is left o
     CAPTURE(span_ns);
     CHECK_FALSE(published(span_ns).energy_j.contains("ANE"));
   }
-  CHECK(says(published(2'130'000'000), "was counted over 2.130 s, not over the window's 1.000 s"));
+  CHECK(says(published(2'130'000'000), "covers 2.130 s, but the window is 1.000 s"));
   CHECK(published(2'130'000'000).energy_j.contains("CPU"));  // its times are unknown
 }
 
@@ -197,10 +197,10 @@ TEST_CASE("counters are compared by name and order, not by position") {
   const EnergyVerdict verdict = judge_energy(begin, end, kSecond);
   CHECK(verdict.energy_j.at("ANE") == doctest::Approx(0.008));
   CHECK(verdict.energy_j.at("CPU") == doctest::Approx(0.01));
-  CHECK(says(verdict, "DRAM is left out: DRAM0 appeared within the window"));
+  CHECK(says(verdict, "DRAM is left out: DRAM0 appeared during the window"));
 }
 
-TEST_CASE("a CPU counter that appeared within the window isn't frozen") {
+TEST_CASE("a CPU counter that appeared during the window is not frozen") {
   const EnergyVerdict verdict = judge_energy(
       {{"ANE0", "mJ", 1, 0}}, {{"ANE0", "mJ", 2, 0}, {"CPU Energy", "mJ", 9, 0}}, kSecond);
   CHECK(verdict.source == EnergySource::kOk);

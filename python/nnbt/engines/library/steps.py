@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +37,9 @@ def _workload(request: Request, built: vendor.Product, step: Any, floor: Step) -
 
 def blas(request: Request) -> Workload:
     """NumPy's BLAS, with --cpu-workers threads where threadpoolctl can set them."""
-    controller = importlib.import_module("threadpoolctl").ThreadpoolController()
-    libraries = controller.select(user_api="blas")
+    from threadpoolctl import ThreadpoolController
+
+    libraries = ThreadpoolController().select(user_api="blas")
     workers = int(request.case.params["cpu_workers"])
     with libraries.limit(limits=workers):
         built = vendor.numpy_matmul(request.case.dtype, request.case.n)

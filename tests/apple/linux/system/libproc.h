@@ -1,5 +1,5 @@
-// The part of Darwin's libproc and <sys/resource.h> that objc/macos reads; doubles/process.cpp
-// answers it.
+// The part of Darwin's libproc and <sys/resource.h> that objc/macos reads; implemented by
+// doubles/process.cpp.
 #pragma once
 #include <stdint.h>
 #ifdef __cplusplus

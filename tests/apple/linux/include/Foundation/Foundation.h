@@ -1,14 +1,13 @@
-// GNUstep's Foundation, with what Apple's clang expects and GCC's libobjc headers lack.
+// GNUstep's Foundation, plus what Apple's clang expects and GCC's libobjc headers lack.
 #pragma once
 #if __has_feature(objc_arc)
-// In the ObjFW ABI a weak class is looked up by its name instead of by a symbol GNUstep doesn't
-// have.
+// In the ObjFW ABI, a weak class is looked up by name instead of by a symbol that GNUstep lacks.
 #include <GNUstepBase/GSVersionMacros.h>
 #undef GS_EXPORT_CLASS
 #define GS_EXPORT_CLASS __attribute__((weak_import))
 #endif
 #include_next <Foundation/Foundation.h>
-// GCC's YES is a char, which neither @YES nor a BOOL literal accepts.
+// GCC's YES is a char, which neither @YES nor BOOL literals accept.
 #undef YES
 #undef NO
 #define YES __objc_yes
@@ -24,7 +23,7 @@
 #define FOUNDATION_EXPORT extern "C"
 #endif
 
-// Newer than GNUstep's NSProcessInfo; the doubles implement it.
+// Newer than GNUstep's NSProcessInfo; implemented by the doubles.
 typedef NSInteger NSProcessInfoThermalState;
 @interface NSProcessInfo (NNBTNewer)
 @property(readonly) NSProcessInfoThermalState thermalState;

@@ -1,5 +1,5 @@
-// GCC's <objc/runtime.h> holds an inline function that ARC refuses; under ARC nothing here needs
-// more of it than these declarations.
+// GCC's <objc/runtime.h> has an inline function that ARC rejects; with ARC, only these declarations
+// are needed.
 #if !__has_feature(objc_arc)
 #include_next <objc/runtime.h>
 #elif !defined(NNBT_OBJC_RUNTIME_H)

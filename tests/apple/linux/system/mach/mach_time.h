@@ -1,4 +1,4 @@
-// Darwin's clock of ticks; doubles/process.cpp answers it.
+// Darwin's clock in ticks; implemented by doubles/process.cpp.
 #pragma once
 #include <stdint.h>
 #ifdef __cplusplus

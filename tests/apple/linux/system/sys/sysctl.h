@@ -1,4 +1,4 @@
-// Darwin's call, which glibc no longer has; doubles/sysctl.cpp answers it.
+// Darwin's function, which glibc no longer has; implemented by doubles/sysctl.cpp.
 #pragma once
 #include <stddef.h>
 #ifdef __cplusplus
