@@ -80,27 +80,16 @@ def fragments() -> Iterator[tuple[str, str]]:
     for check in CHECKS:
         for name in ("looks_at", "threshold", "hazard"):
             yield f"CHECKS {check.code} {name}", getattr(check, name)
-    for cause in CAUSES:
-        yield f"CAUSES {cause.code}", cause.explain
-        yield f"CAUSES {cause.code} advice", cause.advice
-    for rung in RUNGS.values():
-        yield f"RUNGS {rung.label}", rung.explain
-    for column in COLUMNS:
-        yield f"COLUMNS {column.key}", column.explain
-    for name, metric in METRICS.items():
-        yield f"METRICS {name}", metric.explain
-        for of, formula in metric.formulas.items():
-            yield f"METRICS {name} {of}", formula
+    yield from ((f"CAUSES {cause.code} advice", cause.advice) for cause in CAUSES)
+    for metric in METRICS.values():
+        yield from ((f"METRICS {metric.name} {of}", text) for of, text in metric.formulas.items())
     for engine in ENGINES.values():
-        yield f"ENGINES {engine.name}", engine.explain
         for cell in engine.cells:
-            if cell.explain:
-                yield f"ENGINES {engine.name} {cell.metric}", cell.explain
-    for table in (DTYPES, DEVICES, OPS):
-        for name, row in table.items():
-            yield f"{type(row).__name__} {name}", row.explain
-    for name, text in (*DATA.items(), *_native.probes()):
-        yield name, text
+            yield f"ENGINES {engine.name} {cell.metric}", cell.explain or engine.explain
+    tables = (METRICS, DTYPES, DEVICES, OPS, RUNGS)
+    for row in (*CAUSES, *COLUMNS, *(row for table in tables for row in table.values())):
+        yield str(row)[:60], row.explain
+    yield from (*DATA.items(), *_native.probes())
 
 
 def sentences() -> Iterator[tuple[str, str]]:
