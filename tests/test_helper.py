@@ -10,9 +10,11 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 import fake_helper as double
@@ -24,6 +26,7 @@ from nnbt.engines.mpsgraph.conv import risky
 from nnbt.engines.mpsgraph.helper import HelperError
 from nnbt.engines.mpsgraph.helper_step import HelperStep
 from nnbt.engines.mpsgraph.power import power_of
+from nnbt.results import schema1
 from nnbt.results.columns import COLUMNS, shown
 from nnbt.results.files import json_text, load
 from nnbt.results.result import Result, Run
@@ -554,6 +557,42 @@ def test_no_document_makes_a_row_fail(seed: int, tmp_path: Path) -> None:
     for row, again in zip(run.results, load(path).results, strict=True):
         assert counters_of(again).decoded == counters_of(row).decoded
         assert hash(again.details) == hash(row.details)
+
+
+@pytest.mark.usefixtures("apple")
+def test_counters_and_power_of_schema_1_are_read(tmp_path: Path) -> None:
+    details: Any = standard(tmp_path).details
+    found, power = details.counters, details.power
+    decoded = asdict(found.decoded)
+    registers = [
+        {"index": row["index"], "label": row["label"], "per_evaluation": row["delta"],
+         **row["reading"], "reading": row["reading"]["meaning"]}
+        for row in decoded.pop("registers")
+    ]  # fmt: skip
+    decoded["reasons"] = ["COUNTERS_DO_NOT_CLOSE"]
+    ours = ("status", "sentence", "detail", "helper", "wall_s", "hw_s")
+    pmu = {name: getattr(found, name) for name in ours}
+    pmu = {**found.raw, **pmu, "decoded": decoded, "registers": registers,
+           "work": asdict(found.work)}  # fmt: skip
+    rails = {
+        name: {row.rail: getattr(row, name) for row in power.rails}
+        for name in ("energy_j", "power_w", "run_energy_j")
+    }
+    old = json.loads(json.dumps({"pmu": pmu, "power": {**power.raw, **rails}}))
+    expected = replace(details, placement=None, compile_s=None, device_name="")
+    assert found.decoded.reasons == ("COUNTERS_INCONSISTENT",)
+    assert msgspec.convert(schema1._details(old), Details) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "status"),
+    [({"pmu": {"status": "killed_by_amfi", "detail": "code 9"}}, "killed_by_amfi"),
+     ({"pmu": {"status": "no_region", "windows": [], "detail": None}}, "no_region"),
+     ({"power": {"ioreport": "denied", "energy_j": None}}, "denied")],
+)  # fmt: skip
+def test_details_of_schema_1_may_lack_what_was_not_read(old: Any, status: str) -> None:
+    details = msgspec.convert(schema1._details(old), Details)
+    assert [one.status for one in (details.counters, details.power) if one is not None] == [status]
 
 
 # --- all registers -----------------------------------------------------------------------------

@@ -113,8 +113,9 @@ def _counters(pmu: dict[str, Any]) -> dict[str, Any]:
             for row in pmu.get("registers", ())
         ]  # fmt: skip
         new["decoded"] = {**decoded, "reasons": reasons, "registers": registers}
-    made = (*ours, "decoded", "registers")
-    new["raw"] = {name: value for name, value in pmu.items() if name not in made}
+    made = {*ours, "decoded", "registers"} - {"status"}
+    if "windows" in pmu:
+        new["raw"] = {name: value for name, value in pmu.items() if name not in made}
     return new
 
 
