@@ -181,8 +181,8 @@ def test_two_workloads_unmask_a_clock():
         deltas = {10: row.nominal, 17: round(dma_mib * MIB), 21: planar}
         return deltas, row.macs, (traffic[0], 1e12)
 
-    alone, _ = ane.detect_layout([observation("fp16")])
-    assert alone is None
+    for few in ([], [observation("fp16")]):
+        assert ane.detect_layout(few)[0] is None
     both, evidence = ane.detect_layout([observation("fp16"), observation("int8")])
     assert both == "dma21"
     assert any("follows cycles" in text for text in evidence)
@@ -244,12 +244,13 @@ def test_int8_peak_depends_on_the_generation():
     def decode(architecture):
         return ane.decode({10: 1_000}, macs=200_000, precision="int8", architecture=architecture)
 
-    assert decode("h13g").peak_macs_per_cycle_core == 256
-    assert decode("h15g").peak_macs_per_cycle_core == 256
-    assert decode("h16g").peak_macs_per_cycle_core == 512
-    assert decode(None).peak_macs_per_cycle_core == 512
-    assert "PEAK_ASSUMED" in decode(None).reasons
-    assert "PEAK_ASSUMED" not in decode("h13g").reasons
+    known = {"h13": 256, "h13g": 256, "h15g": 256, "h16g": 512, "h17c": 512}
+    for architecture, peak in known.items():
+        assert decode(architecture).peak_macs_per_cycle_core == peak
+        assert "PEAK_ASSUMED" not in decode(architecture).reasons
+    for architecture in ("h11", None):  # older than any measured one, or unknown
+        assert decode(architecture).peak_macs_per_cycle_core == 512
+        assert "PEAK_ASSUMED" in decode(architecture).reasons
 
 
 def test_more_than_the_lanes_can_do():
@@ -257,6 +258,8 @@ def test_more_than_the_lanes_can_do():
     assert over.utilisation is None
     assert over.macs_per_cycle_core == 300
     assert {"ABOVE_MAC_CEILING", "COUNTERS_INCONSISTENT"} <= set(over.reasons)
+    borders = ane.decode({10: 1_000}, macs=260_000, architecture="h16g")  # counted: 1.6 % above
+    assert identity(borders, "macs_within_lanes").holds
     winograd = ane.decode({10: 1_000}, macs=300_000, architecture="h18p")
     assert winograd.utilisation is None
     assert identity(winograd, "macs_within_lanes").holds
@@ -270,7 +273,13 @@ def test_clock_bounds():
     fast = ane.decode({10: 100_000}, wall_ns=1_000)
     assert fast.status == "implausible"
     assert fast.clock_hz is None
-    assert ane.decode({10: 1_600}, hw_ns=1_000).status == "implausible"
+    statuses = {n: ane.decode({10: n}, hw_ns=1_000).status for n in (1_600, 3_200, 37_760, 80_000)}
+    assert statuses == {
+        1_600: "implausible",  # 0.1 GHz
+        3_200: "implausible",  # 0.2
+        37_760: "ok",  # 2.36
+        80_000: "implausible",  # 5
+    }
     # Wall time includes dispatch, so a low clock from it is only a lower bound.
     assert ane.decode({10: 1_600}, wall_ns=1_000).status == "ok"
 
@@ -371,6 +380,7 @@ def test_zero_and_frozen_windows():
     assert decode_windows([window(778_700_758), frozen]).status == "frozen"
     assert decode_windows([]).status == "locked_no_counters"
     assert decode_windows([ane.Window([0] * 20, [1] * 20, 1)]).status == "locked_no_counters"
+    assert decode_windows([ane.Window([0] * 29, [1] * 28, 1)]).status == "reset"
 
 
 @pytest.mark.parametrize(

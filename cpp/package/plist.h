@@ -30,7 +30,7 @@ struct Plist {
 // for anything else, and Unsupported on systems without Foundation (cpp/linux/plist.cpp).
 Plist parse_plist(std::span<const std::byte> bytes);
 
-// Throws std::runtime_error if the file can't be read or is over 16 MiB, and as parse_plist does.
+// Throws std::runtime_error if the file cannot be read or is over 16 MiB, and as parse_plist does.
 Plist read_plist(const std::string& path);
 
 }  // namespace nnbt

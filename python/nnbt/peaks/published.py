@@ -66,7 +66,7 @@ def known_processor(facts: Mapping[str, Any]) -> bool:
 def published_memory(facts: Mapping[str, Any]) -> Ceiling | None:
     """The published memory bandwidth of the CPU in `facts`, of one socket; None if unknown.
 
-    It is no ceiling of a case: a part of a socket, or of a machine shared with others, has less.
+    It is not a ceiling of a case: a part of a socket, or of a machine shared with others, has less.
     """
     name = str(facts.get("cpu") or "")
     apple, family = chip(name), cpu(name)

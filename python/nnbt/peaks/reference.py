@@ -29,7 +29,7 @@ class Shape:
 
     @property
     def ops(self) -> int:
-        """Two operations a multiply-add, borders counted in full."""
+        """Two operations per multiply-add, borders counted in full."""
         pixels = self.batch * self.size**2
         return 2 * pixels * self.channels**2 * self.kernel**2 * self.layers
 
@@ -115,7 +115,7 @@ def nearest(
 
 @dataclass(frozen=True)
 class PublishedResult:
-    """A published result to set beside a row; `rate` is in operations a second."""
+    """A published result to set beside a row; `rate` is in operations per second."""
 
     model: str
     rate: float

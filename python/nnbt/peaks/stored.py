@@ -1,7 +1,7 @@
 """Measured ceilings of this machine, kept between runs: what `% ceiling` compares with.
 
 A ceiling is the best rate that a cell marked `ceiling` reached. They are kept in the
-user's cache folder, one file a machine; where that can't be written they last for one process.
+user's cache folder, one file per machine, or for one process where that cannot be written.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def _devices(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return names, ()
     name = one_of("device", options.device, ("auto", *DEVICES))
     if name in options.without:
-        raise Unsupported(f"--device {name} and --no-{name} exclude each other: type one of them.")
+        raise Refusal(f"--device {name} and --no-{name} exclude each other", "use one of them")
     return (name,), ()
 
 
@@ -205,11 +205,11 @@ def _without_effect(options: Options, bare: Case, found: Cell) -> list[str]:
     about = f"{bare.metric} by {bare.engine}"
     notes = []
     if options.sizes and not found.sized:
-        notes.append(f"{about} has no matrix: --sizes does not count for it")
+        notes.append(f"{about} ignores --sizes: it has no matrix")
     if options.op is not None and not found.ops:
-        notes.append(f"{about} has no operation to choose: --op does not count for it")
+        notes.append(f"{about} ignores --op: it has no operation to choose")
     if options.data != Options().data and found.params is not None:
-        notes.append(f"{about} has data of its own: --data does not count for it")
+        notes.append(f"{about} ignores --data: it has data of its own")
     return notes
 
 

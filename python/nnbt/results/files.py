@@ -36,7 +36,7 @@ def load(path: str | PathLike[str]) -> Run:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise Refusal(f"{str(path)!r} can't be read ({why})", _WRITE_ONE) from error
+        raise Refusal(f"{str(path)!r} cannot be read ({why})", _WRITE_ONE) from error
     try:
         document = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:

@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ClockPeak:
-    """Units x operations a cycle x the clock counted under load, in operations a second."""
+    """Units x operations per cycle x the clock counted under load, in operations per second."""
 
     rate: float
     source: str
@@ -40,7 +40,7 @@ class VendorLibrary:
 
 @dataclass(frozen=True)
 class SideRates:
-    """One device of a shared window; rates in bytes a second, `slowdown` is solo over shared."""
+    """One device of a shared window; rates in bytes per second, `slowdown` is solo over shared."""
 
     solo_rate: float
     overlap_rate: float
@@ -238,7 +238,7 @@ class Details:
     ops_per_clock: int | None = None
     """Engine kernel: operations of the whole GPU per clock cycle, for this dtype."""
     not_a_ceiling: str = ""
-    """Engine kernel: why the rate is no ceiling of this chip."""
+    """Engine kernel: why the rate is not a ceiling of this chip."""
     library: VendorLibrary | None = None
     """Engine library."""
     compile_s: float | None = None

@@ -130,8 +130,8 @@ def successor_note(capability: tuple[int, int], dtype: str) -> str:
     here = f"compute capability {capability[0]}.{capability[1]}"
     if has_tcgen05(capability, dtype):
         return (
-            f"On {here} mma.sync is the compatibility path, so its rate is no ceiling: row tcgen05 "
-            "uses the native matrix instruction."
+            f"On {here} mma.sync is the compatibility path, so its rate is not a ceiling: row "
+            "tcgen05 uses the native matrix instruction."
         )
     if has_tcgen05(capability):
         return f"On {here} mma.sync is the matrix instruction: tcgen05 has no {dtype}."
