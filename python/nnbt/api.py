@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
 
 from nnbt._native import Samples, Unsupported, measure
+from nnbt.pipeline.listener import Listener
 from nnbt.results.result import Reason, Result, Run
 from nnbt.spec.case import Case
 from nnbt.spec.options import OPTIONS, Options, make_options, python_spelling
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from os import PathLike
-
-    from nnbt.pipeline.listener import Listener
-    from nnbt.spec.workload import Measure
+from nnbt.spec.workload import Measure
 
 __all__ = [
     "Case",

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from nnbt import _native
 from nnbt.machine import mlx as _mlx
 from nnbt.machine.devices import DEVICES, Device
 from nnbt.machine.facts import machine
 from nnbt.spec.errors import Refusal, Unsupported
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 
 def _lines(rows: Iterable[tuple[str, str]], indent: str = "  ") -> str:

@@ -9,14 +9,11 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nnbt.ladder.rungs import LARGE_LOSS, Ladder, Rung
 from nnbt.ladder.sources import gpu_clock
+from nnbt.machine.shared_cores import SharedCores
 from nnbt.results.numbers import rate_text
-
-if TYPE_CHECKING:
-    from nnbt.machine.shared_cores import SharedCores
 
 LAUNCH_SHARE = 0.15
 """Fixed cost of an evaluation, as a share of the median, that explains a loss by itself."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from nnbt.ladder.rungs import Ladder
+from nnbt.ladder.rungs import Ladder
 
 _COLUMNS = (
     "metric", "device", "dtype", "rung", "rate", "unit", "share_of_above", "share_of_top",

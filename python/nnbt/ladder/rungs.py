@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from nnbt.results.result import Result
+from nnbt.results.result import Result
 
 LARGE_LOSS = 0.8
 """A rung below this share of the rung above gets a cause."""
@@ -34,33 +33,24 @@ class RungKind:
         return not (self.engine or self.ceiling)
 
 
+# fmt: off
 RUNGS = {
     row.key: row
     for row in (
         RungKind("published", "published peak", "the vendor's figure, from data/chips.toml"),
         RungKind("clock", "clock-derived peak", "units x operations per cycle x measured clock"),
-        RungKind(
-            "native",
-            "native kernel",
+        RungKind("native", "native kernel",
             "fastest run (on a GPU the slope) of engine native or kernel: what the hardware does",
-            ceiling=True,
-        ),
-        RungKind(
-            "library",
-            "vendor library",
-            "the best matrix product of BLAS or cuBLASLt",
-            "library",
-            missing="There is no vendor library for memory bandwidth.",
-        ),
+            ceiling=True),
+        RungKind("library", "vendor library", "the best matrix product of BLAS or cuBLASLt",
+            "library", missing="There is no vendor library for memory bandwidth."),
         RungKind("mlx", "MLX eager", "one MLX operation per evaluation", "mlx"),
         RungKind("mlx-compiled", "MLX compiled", "the same under mx.compile", "mlx-compiled"),
-        RungKind(
-            "tried",
-            "MLX, library preloaded",
-            "MLX eager in a process with --try's library preloaded",
-        ),
+        RungKind("tried", "MLX, library preloaded",
+            "MLX eager in a process with --try's library preloaded"),
     )
 }
+# fmt: on
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from nnbt._native import Unsupported
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 MINIMUM_CUDA = (13, 0)
 """The CUDA version that a driver must support for mlx-cuda-13."""

@@ -14,18 +14,16 @@ import signal
 import struct
 import sys
 import threading
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from types import ModuleType
+from typing import Literal
 
 from nnbt import _native
 from nnbt._native import Unsupported
 from nnbt.machine import cuda
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import ModuleType
 
 __all__ = [
     "Backend",

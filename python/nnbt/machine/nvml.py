@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
+from types import ModuleType
+from typing import Any, NamedTuple
 
 # Bits of nvmlDeviceGetCurrentClocksThrottleReasons (NVML API reference, "Clocks event reasons").
 THROTTLE_REASONS = {

@@ -14,17 +14,14 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt import _native
 from nnbt.machine.chains import CLOCK_CHAIN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from nnbt.spec.workload import Measure
+from nnbt.spec.workload import Measure
 
 SHARED_GAIN = (0.9, 1.35)
 """Work of two threads of one core over that of one: usually 1.0 to 1.1. Less means that a thread

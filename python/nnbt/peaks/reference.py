@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 from nnbt.peaks.chips import chip, read_data
-
-if TYPE_CHECKING:
-    from nnbt.spec.case import Case
+from nnbt.spec.case import Case
 
 __all__ = ["Reference", "Shape", "beside", "nearest", "references"]
 

@@ -12,13 +12,10 @@ import json
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nnbt.machine.files import write_atomically
+from nnbt.spec.case import Case
 from nnbt.spec.precision import unit_dtype
-
-if TYPE_CHECKING:
-    from nnbt.spec.case import Case
 
 SCHEMA = 1
 KEEP_DAYS = 90

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from nnbt.results.result import Result
+from nnbt.results.result import Result
 
 UNFIT = {"ABOVE_CEILING", "CACHE_RESIDENT", "BACKGROUND_LOAD", "UNCHECKED", "WIDE_INTERVAL"}
 """A result with one of these reasons is not a ceiling, whatever its verdict."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nnbt import _native
+from nnbt.spec.case import Case
 from nnbt.spec.dtypes import DType, dtype
-
-if TYPE_CHECKING:
-    from nnbt.spec.case import Case
 
 EXACT_OPS_PER_ELEMENT = 5
 _MAKING = 2

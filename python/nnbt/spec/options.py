@@ -10,14 +10,12 @@ from __future__ import annotations
 import contextlib
 import operator
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from nnbt.spec.errors import Refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 DATA = {
     "normal": "normal distribution, full mantissa; integers uniform over their whole range",

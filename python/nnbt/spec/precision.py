@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, Literal
 
 PrecisionName = Literal["", "full", "TF32", "reduced", "unknown"]
 """How a float32 or complex64 product was computed; empty for dtypes that have one precision only.

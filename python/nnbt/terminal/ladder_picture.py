@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from nnbt.ladder.rungs import Ladder, Loss, Rung
 from nnbt.results.columns import VERDICT_SYMBOLS
 from nnbt.results.numbers import rate_text
 from nnbt.terminal.stream import wrapped
-
-if TYPE_CHECKING:
-    from nnbt.ladder.rungs import Ladder, Loss, Rung
 
 BAR_CELLS = 32
 _EIGHTHS = " ▏▎▍▌▋▊▉"

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from nnbt import _native
-from nnbt.timing.statistics import relative_half_width
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nnbt.timing.statistics import Summary
+from nnbt.timing.statistics import Summary, relative_half_width
 
 TREND_SAMPLES = 10
 """Drift and modes need so many samples."""

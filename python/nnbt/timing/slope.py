@@ -7,14 +7,10 @@ that a lazy library did the work: work that was merged, cached or skipped does n
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from nnbt.spec.workload import Step, Workload
+from nnbt.spec.workload import Step, Workload
 
 NO_TIME = "it needs more than its share of the timed window: raise --max-seconds or --runs"
 NO_MEMORY = "there is no memory for more than one unit"

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from nnbt import _native
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 MIN_SAMPLES = 5
 """With fewer there is no confidence interval."""

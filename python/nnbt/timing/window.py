@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from nnbt.spec.workload import SamplesLike
 from nnbt.timing.scatter import Scatter, scatter
 from nnbt.timing.statistics import MIN_SAMPLES, summarize
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from nnbt.spec.workload import SamplesLike
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,7 @@ Each function returns the sentence if its check fails, else None.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from nnbt.verdict.evidence import Evidence
+from nnbt.verdict.evidence import Evidence
 
 STEAL_SHARE = 0.10
 OTHER_SHARE = 0.25

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from nnbt.spec.workload import NO_DETAILS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from nnbt.peaks.published import Ceiling
-    from nnbt.spec.case import Case
-    from nnbt.spec.details import Details
-    from nnbt.spec.workload import Answer
-    from nnbt.timing.slope import Slope
-    from nnbt.timing.statistics import Summary
+from nnbt.peaks.published import Ceiling
+from nnbt.spec.case import Case
+from nnbt.spec.details import Details
+from nnbt.spec.workload import NO_DETAILS, Answer
+from nnbt.timing.slope import Slope
+from nnbt.timing.statistics import Summary
 
 
 @dataclass(frozen=True)

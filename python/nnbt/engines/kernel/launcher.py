@@ -6,7 +6,9 @@ any MLX operation. `mx` is mlx.core.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,10 +18,6 @@ from nnbt.engines.kernel.sources.rows import Kernel, Launch, MlxArray, Work
 from nnbt.engines.kernel.sources.streams import STREAMS
 from nnbt.machine.cuda import multiprocessors
 from nnbt.spec.errors import Refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import ModuleType
 
 __all__ = [
     "KERNELS",

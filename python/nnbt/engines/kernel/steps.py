@@ -5,25 +5,21 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from nnbt.engines.kernel import launcher as gpu_kernels
+from nnbt.engines.kernel.launcher import Built, Kernel
+from nnbt.engines.kernel.sources.chip_clock import ChipClock
 from nnbt.engines.kernel.sources.instructions import UNTRIED, has_tcgen05, successor_note
 from nnbt.machine import mlx
 from nnbt.machine.mlx_runtime import default_stream, empty_evaluation
+from nnbt.spec.case import Case
+from nnbt.spec.cell import Request
 from nnbt.spec.details import ClockPeak, Details
 from nnbt.spec.dtypes import dtype
 from nnbt.spec.errors import Refusal
 from nnbt.spec.metric import METRICS
-from nnbt.spec.workload import After, Workload, self_checked
-
-if TYPE_CHECKING:
-    from nnbt.engines.kernel.launcher import Built, Kernel
-    from nnbt.engines.kernel.sources.chip_clock import ChipClock
-    from nnbt.spec.case import Case
-    from nnbt.spec.cell import Request
-    from nnbt.spec.options import Options
-    from nnbt.spec.workload import Answer
+from nnbt.spec.options import Options
+from nnbt.spec.workload import After, Answer, Workload, self_checked
 
 LAUNCHES = 8
 """Launches in the longest evaluation of a slope, each with its own inputs and outputs."""

@@ -12,17 +12,14 @@ import re
 import weakref
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nnbt._native import Unsupported
 from nnbt.machine.cuda import find_library
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
 
 WORKSPACE_BYTES = 64 * 2**20
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nnbt.engines.mlx.data import SAMPLE, Split, sample_indices, share_of, to_numpy
 from nnbt.engines.mlx.freivalds import off_sums
 from nnbt.engines.mlx.setup import Inputs, Setup
+from nnbt.spec.cell import Request
 from nnbt.spec.comparison import element_errors, relative_error
 from nnbt.spec.options import RANDOM_DATA
 from nnbt.spec.precision import LEAST_BITS
 from nnbt.spec.workload import Answer, Workload
-
-if TYPE_CHECKING:
-    from nnbt.spec.cell import Request
 
 _SHORT_CHAIN = 16
 """Growth is negligible in chains of at most this many steps, unless n is as small: a matrix of one

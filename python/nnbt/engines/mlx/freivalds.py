@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
-from nnbt.engines.mlx.data import to_numpy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from nnbt.engines.mlx.data import Place, Split
+from nnbt.engines.mlx.data import Place, Split, to_numpy
 
 VECTORS = 4
 _CHUNK_ELEMENTS = 2**24

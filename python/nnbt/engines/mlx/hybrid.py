@@ -10,23 +10,19 @@ import math
 import statistics
 import threading
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from nnbt.engines.mlx.bandwidth import of_setup as one_device
 from nnbt.engines.mlx.data import Place
 from nnbt.engines.mlx.setup import Setup
 from nnbt.machine import mlx
+from nnbt.spec.cell import Request
 from nnbt.spec.details import Details, SharedWindow, SideRates
-from nnbt.spec.workload import After, Answer, Step, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from nnbt.spec.cell import Request
-    from nnbt.spec.workload import Measure
+from nnbt.spec.workload import After, Answer, Measure, Step, Workload
 
 T = TypeVar("T")
 

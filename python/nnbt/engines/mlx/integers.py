@@ -5,17 +5,15 @@ MLX has no matrix product of integers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nnbt.engines.mlx.data import SAMPLE, Split
 from nnbt.engines.mlx.flops import LONGEST_CHAIN, block_answer, rows_of
 from nnbt.engines.mlx.setup import Inputs, Setup
-
-if TYPE_CHECKING:
-    from nnbt.spec.cell import Request
-    from nnbt.spec.workload import Answer, Workload
+from nnbt.spec.cell import Request
+from nnbt.spec.workload import Answer, Workload
 
 _NOTE = (
     "element-wise integer kernel, since MLX has no integer matrix product: limited by memory "

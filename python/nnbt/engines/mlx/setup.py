@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt.engines.mlx.data import Data, Place, Split
 from nnbt.machine.mlx_runtime import empty_evaluation, product_precision
+from nnbt.spec.cell import Request
 from nnbt.spec.dtypes import DType, dtype
 from nnbt.spec.metric import METRICS
 from nnbt.spec.precision import PrecisionName, tf32_enabled
 from nnbt.spec.workload import Answer, Step, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nnbt.spec.cell import Request
 
 COMPILED = "mlx-compiled"
 """The engine whose graphs go through mx.compile."""

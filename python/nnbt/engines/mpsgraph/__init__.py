@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from nnbt.spec.cell import Cell, Engine
+from nnbt.spec.case import Case
+from nnbt.spec.cell import Cell, Engine, Request
 from nnbt.spec.conv import ANE_DTYPES, GPU_DTYPES
-
-if TYPE_CHECKING:
-    from nnbt.spec.case import Case
-    from nnbt.spec.cell import Request
-    from nnbt.spec.options import Options
-    from nnbt.spec.workload import Workload
+from nnbt.spec.options import Options
+from nnbt.spec.workload import Workload
 
 
 def _conv(request: Request) -> Workload:

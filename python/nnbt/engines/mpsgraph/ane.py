@@ -11,9 +11,9 @@ How to read each number, and what would prove it wrong: docs/interpreting.md.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt import _native
 from nnbt.engines.mpsgraph.ane_tables import (
@@ -30,9 +30,6 @@ from nnbt.spec.details import (
     RegisterChange,
     RegisterReading,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = [
     "REASONS",

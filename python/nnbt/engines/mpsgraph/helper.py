@@ -13,15 +13,13 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt import _native
 from nnbt.spec.errors import Refusal, StepError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 VARIABLE = "NNBT_HELPER"
 """Environment variable: path of an executable to use instead of the shipped one."""

@@ -6,15 +6,13 @@ abort the process that it runs in, and one row must not end the others.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt import _native
 from nnbt.engines.mpsgraph import helper
 from nnbt.engines.mpsgraph.helper import MISREAD, HelperError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 SERIES_S = 0.15
 SERIES_RUNS = (3, 30)

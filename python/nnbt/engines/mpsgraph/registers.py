@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nnbt.results.result import Result
-    from nnbt.spec.case import Case
-    from nnbt.spec.details import Counters, RegisterChange
+from nnbt.results.result import Result
+from nnbt.spec.case import Case
+from nnbt.spec.details import Counters, RegisterChange
 
 _HEADER = ("", "framework's name", "change", "our reading (unit; confidence)")
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 WORDS = 4
 """Per block: cycles and nanoseconds at its start, cycles and nanoseconds at its end."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nnbt.engines.kernel.sources import text
 from nnbt.engines.kernel.sources.instructions import (
@@ -17,12 +20,6 @@ from nnbt.engines.kernel.sources.instructions import (
 )
 from nnbt.engines.kernel.sources.rows import Kernel, Launch, MlxArray, Prepared, Work
 from nnbt.spec.formats import FORMATS, exact_operands, pack_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from types import ModuleType
-
-    from numpy.typing import NDArray
 
 WARPGROUPS = 2
 _FMAS_A_PASS = 128

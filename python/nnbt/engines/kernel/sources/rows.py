@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 from nnbt.engines.kernel.sources.chip_clock import WORDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import ModuleType
 
 MlxArray = Any
 

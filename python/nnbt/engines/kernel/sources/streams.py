@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -10,11 +12,7 @@ from nnbt.engines.kernel.sources import text
 from nnbt.engines.kernel.sources.rows import Kernel, Launch, MlxArray, Prepared, Work
 from nnbt.spec.formulas import arrays
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import ModuleType
-
-    Wrong = Callable[[ModuleType, Launch, MlxArray, list[MlxArray]], str | None]
+Wrong = Callable[[ModuleType, Launch, MlxArray, list[MlxArray]], str | None]
 
 SCALAR = 0.5
 """Factor of the triad: a power of two, so that a + SCALAR * b rounds once, fused or not."""
