@@ -25,13 +25,7 @@ from nnbt import _native
 from nnbt._native import Unsupported
 from nnbt.machine import cuda
 
-__all__ = [
-    "Backend",
-    "backend",
-    "bundled_version",
-    "core",
-    "versions",
-]
+__all__ = ["Backend", "backend", "bundled_version", "core", "versions"]
 
 Backend = Literal["cuda", "metal", "cpu"]
 

@@ -142,9 +142,7 @@ def _chip(row: dict[str, Any], unless: str) -> Chip:
         units=row.get("units"),
         peaks={
             peak["dtype"]: Peak(
-                peak.get("per_s"),
-                peak.get("per_clock"),
-                peak.get("clock_hz", row.get("clock_hz")),
+                peak.get("per_s"), peak.get("per_clock"), peak.get("clock_hz", row.get("clock_hz"))
             )
             for peak in row["peaks"]
         },

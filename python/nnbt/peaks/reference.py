@@ -85,12 +85,7 @@ def references() -> tuple[Reference, ...]:
 
 
 def nearest(
-    shape: Shape,
-    *,
-    device: str,
-    variant: str,
-    chip: str | None = None,
-    valid_only: bool = False,
+    shape: Shape, *, device: str, variant: str, chip: str | None = None, valid_only: bool = False
 ) -> Reference | None:
     """Return the row of the same device and variant whose shape is closest; None without one.
 

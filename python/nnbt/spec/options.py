@@ -312,8 +312,7 @@ def _of_fields() -> Iterator[Option]:
 OPTIONS: dict[str, Option] = {
     row.name: row
     for row in sorted(
-        (*_of_fields(), *_PARAMS, *_COMMAND_ONLY),
-        key=lambda row: get_args(Group).index(row.group),
+        (*_of_fields(), *_PARAMS, *_COMMAND_ONLY), key=lambda row: get_args(Group).index(row.group)
     )
 }
 

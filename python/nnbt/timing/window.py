@@ -26,9 +26,7 @@ class OtherWindow:
     samples_ns: tuple[int, ...]
 
 
-def steady_window(
-    window: Callable[[], SamplesLike],
-) -> tuple[SamplesLike, OtherWindow | None]:
+def steady_window(window: Callable[[], SamplesLike]) -> tuple[SamplesLike, OtherWindow | None]:
     """The runs to report and, where there was another window, that one.
 
     On a shared machine one window in fifteen is noisy because of background load. The second

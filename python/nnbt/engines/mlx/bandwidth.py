@@ -131,11 +131,7 @@ def _check_bandwidth(setup: Setup, op: BandwidthOp, run: Callable[[], object]) -
     size = output.nbytes
     del output
     return Answer(
-        compared=compared,
-        exact=equal,
-        distinct=_frees(setup, size),
-        inputs=read,
-        outputs=written,
+        compared=compared, exact=equal, distinct=_frees(setup, size), inputs=read, outputs=written
     )
 
 

@@ -16,13 +16,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from nnbt import _native
-from nnbt.engines.mpsgraph.ane_tables import (
-    REASONS,
-    REGISTERS,
-    STATUSES,
-    RegisterInfo,
-    explain,
-)
+from nnbt.engines.mpsgraph.ane_tables import REASONS, REGISTERS, STATUSES, RegisterInfo, explain
 from nnbt.spec.details import (
     AccountingIdentity,
     CycleShare,

@@ -154,11 +154,7 @@ class HelperStep:
         if not self._series:
             least, most = SERIES_RUNS
             series = HelperStep(self.spec, self.ops, _without_files(self.more)).measure(
-                warmup=1,
-                budget_s=SERIES_S,
-                min_window_s=SERIES_S,
-                min_runs=least,
-                max_runs=most,
+                warmup=1, budget_s=SERIES_S, min_window_s=SERIES_S, min_runs=least, max_runs=most
             )
             self._series = series.samples_ns
         sample = self._series[self._next % len(self._series)]

@@ -146,12 +146,7 @@ _CUDA = {
     "add": {"unroll": 1, "threads": 1024, "cache": _STREAMING_STORES},
     "triad": {"unroll": 1, "threads": 1024, "cache": _STREAMING_STORES},
 }
-_BULK = {
-    "array_bytes": 2 * _GIB,
-    "piece_bytes": 2**14,
-    "stages": 6,
-    "blocks_per_multiprocessor": 2,
-}
+_BULK = {"array_bytes": 2 * _GIB, "piece_bytes": 2**14, "stages": 6, "blocks_per_multiprocessor": 2}
 _METAL = {"array_bytes": _GIB // 4, "unroll": 4, "threads": 256}
 _TEMPLATE = "<UNROLL, CHUNKS, CACHE>"
 _METAL_INDEX = (
