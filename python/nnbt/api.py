@@ -1,7 +1,5 @@
 """What `import nnbt` offers: the command line's main job as a function, and its types."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping, Sequence
 from os import PathLike

@@ -1,7 +1,5 @@
 """What the options of `nnbt conv` stand for: it measures metric conv as `nnbt` does all others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What `nnbt info` prints: facts about this machine, and the tables in words."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable, Iterable
 

@@ -1,7 +1,5 @@
 """Climbs the ladder that the options ask for, prints it, and writes files."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Options of the commands, made from OPTIONS by click's own classes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Measures what the options ask for, prints it, and writes files after each case."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Mapping

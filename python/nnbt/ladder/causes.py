@@ -3,8 +3,6 @@
 The first row whose condition applies explains the loss.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Conditions look at typed facts: results of the two rungs, and the Host.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A ladder as CSV: one line per rung under one header, rates in the base unit."""
 
-from __future__ import annotations
-
 import csv
 import io
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """--try: MLX eager, measured in a process that preloads another BLAS."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Measures a ladder: an ordinary run for each rung, then the causes of large losses."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 from dataclasses import replace

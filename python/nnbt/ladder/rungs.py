@@ -1,7 +1,5 @@
 """RUNGS and Ladder: the rates from the published peak down to MLX, each with its share of above."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where each rung comes from: the run that measures it, its best row, or a published figure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Memory and CPU limits of this process's Linux control group (v1 and v2); psutil reads none."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """NVIDIA's driver, its devices and the libraries of the NVIDIA wheels, without MLX."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

@@ -1,7 +1,5 @@
 """DEVICES: where work can run, and whether it can here, without importing MLX."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """Facts about this machine, without MLX. Unknown is None, not zero."""
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import json

@@ -5,8 +5,6 @@ renames what was written before an error, makes the temporary file in the folder
 of that of its target, renames over pipes, and cannot tell beforehand whether a write will succeed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -4,8 +4,6 @@ On Linux mlx-cuda-13 needs an NVIDIA driver. Without one, the CPU library that n
 loaded first: the loader then takes it for MLX's own, because it has the same SONAME.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -1,7 +1,5 @@
 """What engines that use MLX share: loading it for a run, streams, an empty evaluation."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """NVIDIA GPUs through NVML: facts and state, without a CUDA context. Unknown is None, never 0."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache

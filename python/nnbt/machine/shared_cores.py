@@ -10,8 +10,6 @@ CPUs get a core each, all of them cannot. There all CPUs are used at once: on 16
 guest no pair shared a core, and all did 7.6 times the work of one CPU, the control 15 times.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Sequence

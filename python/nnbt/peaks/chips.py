@@ -3,8 +3,6 @@
 Base units throughout: FLOP/s and OP/s, B/s, Hz. An unknown name gives None, never a guess.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Published ceilings of a case, from the figures of data/chips.toml."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

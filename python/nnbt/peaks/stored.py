@@ -4,8 +4,6 @@ A ceiling is the best rate that a cell marked `ceiling` reached. They are kept i
 user's cache folder, one file per machine, or for one process where that cannot be written.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import json

@@ -1,7 +1,5 @@
 """One planned case -> one immutable result: build, time, verify, judge, result."""
 
-from __future__ import annotations
-
 import gc
 import math
 import time

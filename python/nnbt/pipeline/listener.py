@@ -1,7 +1,5 @@
 """Listener: what is called during a run."""
 
-from __future__ import annotations
-
 from nnbt.pipeline.plan import Plan
 from nnbt.results.result import Result, Run
 from nnbt.spec.case import Case

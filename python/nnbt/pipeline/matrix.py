@@ -1,7 +1,5 @@
 """ENGINES: all engines, and which cell measures a case."""
 
-from __future__ import annotations
-
 from nnbt.engines import kernel, library, mlx, mpsgraph, native
 from nnbt.spec.case import Case
 from nnbt.spec.cell import Cell, Engine

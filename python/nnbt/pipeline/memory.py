@@ -1,7 +1,5 @@
 """Whether a case fits into memory, and what to use where it does not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Options -> Run: plans, loads the engines, and measures one case after another."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Which results are ceilings, their rate, and what reached it."""
 
-from __future__ import annotations
-
 from nnbt.results.result import Result
 
 UNFIT = {"ABOVE_CEILING", "CACHE_RESIDENT", "BACKGROUND_LOAD", "UNCHECKED", "WIDE_INTERVAL"}

@@ -1,7 +1,5 @@
 """COLUMNS: the one table of output columns, for the terminal, pipes and CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """Run <-> JSON: what --json writes, and nnbt.load reads."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace

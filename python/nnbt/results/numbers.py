@@ -1,7 +1,5 @@
 """Numbers and rates as text."""
 
-from __future__ import annotations
-
 import math
 
 RATE_UNITS = (

@@ -3,8 +3,6 @@
 A float that may be NaN or infinite is optional: JSON has null for these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Documents of schema 1 (nnbt 0.1) as documents of schema 2."""
 
-from __future__ import annotations
-
 from typing import Any
 
 _CASE = ("metric", "device", "engine", "dtype", "n")

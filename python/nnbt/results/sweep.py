@@ -1,7 +1,5 @@
 """The knee of a thread sweep, from its rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

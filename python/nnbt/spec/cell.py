@@ -4,8 +4,6 @@ A combination of metric, engine, device and dtype is supported exactly when an e
 for it; refusals are generated from the cells.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager

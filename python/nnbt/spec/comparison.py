@@ -1,7 +1,5 @@
 """How far an output is from its reference, and what a sample of an array holds."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

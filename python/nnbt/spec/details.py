@@ -4,8 +4,6 @@ A field that an engine does not fill is None. Checks, columns and the ladder rea
 they live below the engines that fill them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Number formats as bit patterns, and random operands whose products stay exact."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Bytes and operations of one run of a case: the arithmetic of METRICS, before allocation."""
 
-from __future__ import annotations
-
 from nnbt import _native
 from nnbt.spec.case import Case
 from nnbt.spec.dtypes import DType, dtype

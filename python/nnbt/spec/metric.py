@@ -1,7 +1,5 @@
 """METRICS: what can be measured, and how its work is counted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The error of the output tells the number of correct bits. Where it cannot tell T
 or nothing was compared, the answer is what MLX does on that device.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -1,7 +1,5 @@
 """Thread counts of a sweep, and the knee from which more threads no longer help."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 THREADS = "cpu_workers"

@@ -1,7 +1,5 @@
 """Workload: what an engine builds, to be timed and checked."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """A ladder as text: bars to scale, then one sentence for each large loss."""
 
-from __future__ import annotations
-
 from nnbt.ladder.rungs import Ladder, Loss, Rung
 from nnbt.results.columns import VERDICT_SYMBOLS
 from nnbt.results.numbers import rate_text

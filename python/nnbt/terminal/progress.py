@@ -1,7 +1,5 @@
 """What a run shows while it is in progress, on stderr; results go to stdout."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any, TextIO
 

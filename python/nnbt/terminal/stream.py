@@ -1,7 +1,5 @@
 """What an output stream can show: its width, colors and symbols."""
 
-from __future__ import annotations
-
 import os
 import textwrap
 from typing import TextIO

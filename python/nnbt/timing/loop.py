@@ -1,7 +1,5 @@
 """The one timing loop, wherever a Step runs."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol, cast, runtime_checkable
 
 from nnbt import _native

@@ -1,7 +1,5 @@
 """Scatter: whether run times are those of one steady state."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

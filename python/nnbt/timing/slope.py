@@ -4,8 +4,6 @@
 that a lazy library did the work: work that was merged, cached or skipped does not double with K.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Statistics of run times; the arithmetic is native (cpp/measure/stats.cpp)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

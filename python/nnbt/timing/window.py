@@ -1,7 +1,5 @@
 """Windows of timed runs: a second one where the first is noisy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal

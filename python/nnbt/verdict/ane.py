@@ -3,8 +3,6 @@
 Each function returns the sentence if its check fails, else None.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from nnbt.spec.details import AccountingIdentity, DecodedCounters

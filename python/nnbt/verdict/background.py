@@ -3,8 +3,6 @@
 Each function returns the sentence if its check fails, else None.
 """
 
-from __future__ import annotations
-
 from nnbt.verdict.evidence import Evidence
 
 STEAL_SHARE = 0.10

@@ -1,7 +1,5 @@
 """CHECKS: what makes a number valid. One row per check, with its threshold and its hazard."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

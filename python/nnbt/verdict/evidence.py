@@ -1,7 +1,5 @@
 """Evidence: everything that a verdict is based on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

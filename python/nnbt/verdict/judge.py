@@ -1,7 +1,5 @@
 """Evidence to verdict and reasons, by the CHECKS table."""
 
-from __future__ import annotations
-
 from nnbt.results.result import Reason, Severity, Verdict
 from nnbt.verdict.checks import CHECKS
 from nnbt.verdict.evidence import Evidence

@@ -3,8 +3,6 @@
 Each function returns the sentence if its check fails, else None.
 """
 
-from __future__ import annotations
-
 import math
 
 from nnbt.verdict.evidence import Evidence

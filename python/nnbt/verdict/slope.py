@@ -3,8 +3,6 @@
 Each function returns the sentence if its check fails, else None.
 """
 
-from __future__ import annotations
-
 from nnbt.timing.slope import DOUBLING, HEADLINE_SHARE, headline_share
 from nnbt.verdict.background import background_load, too_short_for_background_load
 from nnbt.verdict.evidence import Evidence

@@ -3,8 +3,6 @@
 Each check returns its sentence if it fails, else None.
 """
 
-from __future__ import annotations
-
 from nnbt.timing import scatter
 from nnbt.timing.scatter import Scatter
 from nnbt.timing.statistics import MIN_SAMPLES

@@ -3,8 +3,6 @@
 Each function returns the sentence if its check fails, else None.
 """
 
-from __future__ import annotations
-
 import math
 
 from nnbt.spec.precision import BITS_MARGIN, LEAST_BITS, effective_bits, expected_bits

@@ -1,7 +1,5 @@
 """Engine `kernel`: GPU ceilings, by kernels that keep one unit of the chip busy."""
 
-from __future__ import annotations
-
 from nnbt.machine.mlx_runtime import load_mlx
 from nnbt.spec.case import Case
 from nnbt.spec.cell import Cell, Engine, Request

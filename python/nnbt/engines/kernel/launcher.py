@@ -4,8 +4,6 @@ They run through mx.fast.cuda_kernel and mx.fast.metal_kernel: compiled on this 
 any MLX operation. `mx` is mlx.core.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple

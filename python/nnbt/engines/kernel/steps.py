@@ -1,7 +1,5 @@
 """Builders of engine `kernel`: GPU ceilings, by kernels that keep one unit of the chip busy."""
 
-from __future__ import annotations
-
 import math
 import sys
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Engine `library`: the matrix product of the vendor's own library."""
 
-from __future__ import annotations
-
 from nnbt.machine.cuda import cuda_devices
 from nnbt.spec.cell import Cell, Engine, Load, Request, Runtime
 from nnbt.spec.formulas import product_sizes

@@ -4,8 +4,6 @@ Types and values are those of cublasLt.h, cublas_api.h, library_types.h and driv
 CUDA 13; tests/test_vendor.py compares them with the headers.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import re

@@ -1,7 +1,5 @@
 """Matrix products by the vendor's own library: cuBLASLt and NumPy's BLAS."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from typing import Any, NamedTuple

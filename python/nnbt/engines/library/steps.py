@@ -1,7 +1,5 @@
 """Builders of engine `library`: the matrix product of the vendor's own library."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Engines `mlx` and `mlx-compiled`: MLX, one evaluation of a lazy graph."""
 
-from __future__ import annotations
-
 from nnbt.machine.mlx_runtime import load_mlx
 from nnbt.spec.cell import Cell, Engine, Request
 from nnbt.spec.conv import MLX_DTYPES

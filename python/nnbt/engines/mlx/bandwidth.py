@@ -1,7 +1,5 @@
 """Builder of bandwidth on one device, engine `mlx`: copy or add, with every byte compared."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Builder of conv, engine `mlx`: a chain of NHWC convolutions, compared with float64."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Freivalds' check of a product: covers every element, but only reads the matrices twice."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -4,8 +4,6 @@ One side can be 300 times faster than the other, so each repeats its step until 
 and rates are those of the time in which both were busy.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 import threading

@@ -3,8 +3,6 @@
 MLX has no matrix product of integers.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

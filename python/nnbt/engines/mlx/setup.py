@@ -1,7 +1,5 @@
 """Setup: what the builders of engine `mlx` share, from inputs to the outputs of the latest run."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Engine `mpsgraph`: convolutions through Apple's MPSGraph, on GPU and Neural Engine."""
 
-from __future__ import annotations
-
 from nnbt.spec.case import Case
 from nnbt.spec.cell import Cell, Engine, Request
 from nnbt.spec.conv import ANE_DTYPES, GPU_DTYPES

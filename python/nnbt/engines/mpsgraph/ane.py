@@ -8,8 +8,6 @@
 How to read each number, and what would prove it wrong: docs/interpreting.md.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

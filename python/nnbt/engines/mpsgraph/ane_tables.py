@@ -1,7 +1,5 @@
 """Tables of the Neural Engine's registers, counter statuses and reasons; the rows are in C++."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from nnbt import _native

@@ -4,8 +4,6 @@ The computing is in `nnbt._native`; `missing` says why it cannot run here. Chain
 MPSGraph's process are compiled and run by the helper process, see `helper_step`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import dataclass, replace

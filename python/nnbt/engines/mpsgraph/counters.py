@@ -4,8 +4,6 @@ The chain is compiled once more there, by the signed copy of the helper if there
 replayed with counters: whatever happens there, the row keeps its number.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

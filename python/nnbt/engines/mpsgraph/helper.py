@@ -5,8 +5,6 @@ none, and the signal says why. There are up to two executables: the shipped one,
 changed, and a copy that `nnbt sign-helper` signed for the Neural Engine's counters.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -4,8 +4,6 @@ Everything on the Neural Engine, and int8 between layers on any device, runs the
 abort the process that it runs in, and one row must not end the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """`nnbt info ane`: the Neural Engine of this machine, which counters are locked, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

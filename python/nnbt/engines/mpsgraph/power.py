@@ -1,7 +1,5 @@
 """Energy of a row of `conv`, from what the helper process read around its timed runs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Every register of the Neural Engine's counters as text, for `nnbt conv --verbose-pmu`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from nnbt.results.result import Result

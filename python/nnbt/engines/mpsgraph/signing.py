@@ -4,8 +4,6 @@ The shipped helper has no entitlement and is never changed: a stock Mac kills a 
 this one, so only a copy in the user's data folder does.
 """
 
-from __future__ import annotations
-
 import plistlib
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Engine `native`: CPU ceilings, by own loops and chains of instructions."""
 
-from __future__ import annotations
-
 from nnbt import _native
 from nnbt.engines.native import steps
 from nnbt.spec.cell import Cell, Engine

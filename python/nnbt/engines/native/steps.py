@@ -1,7 +1,5 @@
 """Builders of engine `native`: CPU ceilings, by own loops and chains of instructions."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The clock that the chip itself counted, from the stamps of chip_clock.cu."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Arithmetic kernels: FMA lanes and matrix units on operands in registers or shared memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType

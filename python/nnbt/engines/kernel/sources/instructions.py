@@ -1,7 +1,5 @@
 """Matrix instructions of NVIDIA's tensor cores as CUDA source."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

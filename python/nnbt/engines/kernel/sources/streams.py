@@ -1,7 +1,5 @@
 """Bandwidth kernels: they only read and write arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
