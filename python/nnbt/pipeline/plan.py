@@ -16,7 +16,7 @@ from nnbt.spec.cell import Cell
 from nnbt.spec.dtypes import dtype
 from nnbt.spec.errors import Refusal
 from nnbt.spec.metric import METRICS
-from nnbt.spec.options import Options, check, one_of, params_of
+from nnbt.spec.options import Options, check, one_of, params_of, spelled
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ def _devices(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return names, ()
     name = one_of("device", options.device, ("auto", *DEVICES))
     if name in options.without:
-        raise Refusal(f"--device {name} and --no-{name} exclude each other", "use one of them")
+        given = spelled("device", name), spelled("gpu", False)
+        raise Refusal(f"{given[0]} and {given[1]} exclude each other", "use one of them")
     return (name,), ()
 
 
