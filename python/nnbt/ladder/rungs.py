@@ -5,8 +5,7 @@ from typing import Any
 
 from nnbt.results.result import Result
 
-LARGE_LOSS = 0.8
-"""A rung below this share of the rung above gets a cause."""
+LARGE_LOSS = 0.8  # a rung below this share of the rung above gets a cause
 
 
 @dataclass(frozen=True)

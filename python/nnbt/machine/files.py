@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 _OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
-_READER_S = 5.0
-"""Seconds to wait for a reader of a named pipe."""
+_READER_S = 5.0  # seconds to wait for a reader of a named pipe
 
 
 def is_stream(path: Path) -> bool:

@@ -35,8 +35,7 @@ _REINSTALL = "pip install --force-reinstall --no-deps"
 _ELF64_HEADER_BYTES = 64
 
 _lock = threading.Lock()
-_importer: list[int] = []
-"""Process that imported MLX: a fork of it lacks MLX's threads."""
+_importer: list[int] = []  # process that imported MLX: a fork of it lacks MLX's threads
 
 
 def core() -> ModuleType:

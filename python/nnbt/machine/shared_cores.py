@@ -36,20 +36,16 @@ ROUNDS = 10
 LEAST_ROUNDS = 3
 RUNS = 8
 PAIR_SECONDS = 2.0
-MOST_SECONDS = 20.0
-"""Limit for all pairs; each takes 30 ms where the CPUs are separate cores."""
+MOST_SECONDS = 20.0  # limit for all pairs; each takes 30 ms where the CPUs are separate cores
 _TILES = ("amx_", "sme_")
 _SHARE = 0.03
 """Of a chain's default iterations (10 ms): short enough to fit between two interruptions."""
-CROWD = 4
-"""Fewest CPUs to use all at once; two are a pair."""
+CROWD = 4  # fewest CPUs to use all at once; two are a pair
 CROWD_PORTS = (0.45, 0.62)
 """Gain of the chain over gain of the control, where two CPUs share each core."""
-CROWD_CONTROL = 0.8
-"""Least gain of the control, as a share of the number of CPUs."""
+CROWD_CONTROL = 0.8  # least gain of the control, as a share of the number of CPUs
 CROWD_ROUNDS = 4
-_CROWD_SHARE = 0.3
-"""3 ms per run: waking 16 threads takes 0.1 ms."""
+_CROWD_SHARE = 0.3  # 3 ms per run: waking 16 threads takes 0.1 ms
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,9 @@ else:
 class Peak:
     """Dense peak of one dtype."""
 
-    per_s: float | None
-    """As published, for all units of the largest version."""
-    per_clock: float | None
-    """Operations per unit (SM or GPU core) and clock."""
-    clock_hz: float | None
-    """The clock of `per_s`."""
+    per_s: float | None  # as published, for all units of the largest version
+    per_clock: float | None  # operations per unit (SM or GPU core) and clock
+    clock_hz: float | None  # the clock of `per_s`
 
 
 @dataclass(frozen=True)
@@ -47,10 +44,8 @@ class Chip:
     match: str
     unless: str
     memory: Memory
-    units: int | None
-    """SMs or GPU cores of the largest version."""
-    peaks: Mapping[str, Peak]
-    """By dtype: float64, float32, tf32, bfloat16, float16, float8 or int8."""
+    units: int | None  # SMs or GPU cores of the largest version
+    peaks: Mapping[str, Peak]  # by dtype: float64, float32, tf32, bfloat16, float16, float8 or int8
 
     def peak_at(self, clock_hz: float, dtype: str) -> float | None:
         """Units x operations per clock x clock; None where a factor is not known."""

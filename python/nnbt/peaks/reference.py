@@ -42,21 +42,16 @@ class Reference:
     """One published row."""
 
     model: str
-    chip: str
-    """A chip's id in chips.toml; empty where it isn't listed."""
-    device: str
-    """`gpu` or `ane`."""
-    variant: str
-    """`fp16`, `int8` or `qdq`."""
+    chip: str  # a chip's id in chips.toml; empty where it isn't listed
+    device: str  # `gpu` or `ane`
+    variant: str  # `fp16`, `int8` or `qdq`
     shape: Shape
     latency_ns: float
-    ops_per_s: float
-    """As printed; it agrees with shape and latency within their rounding."""
+    ops_per_s: float  # as printed; it agrees with shape and latency within their rounding
     source: str
     url: str
     caveat: str
-    valid: bool
-    """Whether the row may serve as a ceiling for dense data."""
+    valid: bool  # whether the row may serve as a ceiling for dense data
     confidence: str
 
 

@@ -16,8 +16,7 @@ from nnbt.spec.case import Case
 from nnbt.spec.precision import unit_dtype
 
 SCHEMA = 1
-KEEP_DAYS = 90
-"""After this a lower rate replaces a higher one: drivers and firmware change."""
+KEEP_DAYS = 90  # after this a lower rate replaces a higher one: drivers and firmware change
 _ANY = "any"
 
 

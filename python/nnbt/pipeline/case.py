@@ -31,8 +31,7 @@ from nnbt.verdict.evidence import Evidence
 from nnbt.verdict.judge import judge
 from nnbt.verdict.times import window_note
 
-CHECK_SHARE = 0.12
-"""Time that a slope may take, as a share of the timed window."""
+CHECK_SHARE = 0.12  # time that a slope may take, as a share of the timed window
 SETTLE_SHARE = 0.4
 """Least length of a window as a share of --max-seconds, even if the interval is narrow before."""
 _FLOOR_RUNS = 100
@@ -130,8 +129,7 @@ class _Timed:
     first_run_s: float
     stop: str
     other_window: OtherWindow | None
-    gpu_state: GpuState | None
-    """Right after the timed runs, before clocks and power fall."""
+    gpu_state: GpuState | None  # right after the timed runs, before clocks and power fall
 
     @property
     def window_s(self) -> float:

@@ -4,8 +4,7 @@ from nnbt.results.result import Result
 
 UNFIT = {"ABOVE_CEILING", "CACHE_RESIDENT", "BACKGROUND_LOAD", "UNCHECKED", "WIDE_INTERVAL"}
 """A result with one of these reasons is not a ceiling, whatever its verdict."""
-GPU_LEAST_BYTES = 2**27
-"""Smaller arrays may stay in the cache of a large GPU."""
+GPU_LEAST_BYTES = 2**27  # smaller arrays may stay in the cache of a large GPU
 
 
 def ceiling_rate(row: Result) -> float:

@@ -39,8 +39,7 @@ class Column:
     rank: int | None = 0
     text: bool = False
     usual: Value = None
-    decimals: int | None = None
-    """On a terminal; None: 4 significant digits."""
+    decimals: int | None = None  # on a terminal; None: 4 significant digits
     prefix: str = ""
     csv: bool = True
 

@@ -19,8 +19,7 @@ from nnbt.timing.slope import Slope
 from nnbt.timing.statistics import Summary
 from nnbt.timing.window import OtherWindow
 
-SCHEMA = 2
-"""Changes only if a reader of older files would misread newer ones."""
+SCHEMA = 2  # changes only if a reader of older files would misread newer ones
 
 Status = Literal["OK", "UNSUPPORTED", "ERROR"]
 Verdict = Literal["VALID", "SUSPECT", "INVALID"]

@@ -5,8 +5,7 @@ from nnbt.spec.case import Case
 from nnbt.spec.dtypes import DType, dtype
 
 EXACT_OPS_PER_ELEMENT = 5
-_MAKING = 2
-"""Matrices' worth of memory that making random inputs takes in addition."""
+_MAKING = 2  # matrices' worth of memory that making random inputs takes in addition
 _ARRAYS = {row.name: row.reads + row.writes for row in _native.stream_kernels()}
 
 

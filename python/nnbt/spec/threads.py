@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-THREADS = "cpu_workers"
-"""The parameter of a case that a thread sweep varies."""
+THREADS = "cpu_workers"  # the parameter of a case that a thread sweep varies
 KNEE_SHARE = 0.95
 """The knee is the fewest threads whose rate is at least this share of the best of the sweep."""
 

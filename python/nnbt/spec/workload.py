@@ -22,8 +22,7 @@ class SamplesLike(Protocol):
     readings: list[Any]
 
 
-Measure = Callable[..., SamplesLike]
-"""The timing loop, with the parameters of nnbt.measure."""
+Measure = Callable[..., SamplesLike]  # the timing loop, with the parameters of nnbt.measure
 
 NO_DETAILS = Details()
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from nnbt import _native
 
-MIN_SAMPLES = 5
-"""With fewer there is no confidence interval."""
+MIN_SAMPLES = 5  # with fewer there is no confidence interval
 
 
 @dataclass(frozen=True)

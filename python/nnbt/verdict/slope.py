@@ -9,8 +9,7 @@ from nnbt.verdict.evidence import Evidence
 
 UNCLEAR_DOUBLING = 1.4
 BENT_RESIDUAL = 0.5
-MEDIAN_RATIO = 1.8
-"""The largest of 692 rows on two CPUs without background load was 1.75."""
+MEDIAN_RATIO = 1.8  # the largest of 692 rows on two CPUs without background load was 1.75
 
 
 def work_not_done(e: Evidence) -> str | None:

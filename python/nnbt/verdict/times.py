@@ -12,8 +12,7 @@ from nnbt.verdict.evidence import Evidence
 FLOOR_SHARE = 0.05
 CLOCK_TICKS = 1000
 FAULTS_PER_MIB = 1.0
-LEAST_FAULTS = 1000
-"""Any process has fewer than this (4 MiB), whatever it does."""
+LEAST_FAULTS = 1000  # any process has fewer than this (4 MiB), whatever it does
 
 
 def page_faults(e: Evidence) -> str | None:

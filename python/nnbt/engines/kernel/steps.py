@@ -19,11 +19,9 @@ from nnbt.spec.metric import METRICS
 from nnbt.spec.options import Options
 from nnbt.spec.workload import After, Answer, Workload, self_checked
 
-LAUNCHES = 8
-"""Launches in the longest evaluation of a slope, each with its own inputs and outputs."""
+LAUNCHES = 8  # launches in the longest evaluation of a slope, each with its own inputs and outputs
 MOST_LAUNCHES = 64
-UNITS = 4
-"""Launches in one timed run, so that launch overhead is a small part of it."""
+UNITS = 4  # launches in one timed run, so that launch overhead is a small part of it
 RUN_BYTES = 2**29
 """Least bytes that the launches of a run move together: more than fits in the caches of a GPU."""
 LEAST_SHARE, MOST_SHARE = 0.05, 1.1

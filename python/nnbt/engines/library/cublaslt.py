@@ -62,14 +62,12 @@ class Precision:
     output: str
     compute: str
     scale: str
-    output_dtype: str
-    """NumPy dtype of the output's bits."""
+    output_dtype: str  # NumPy dtype of the output's bits
     tolerance: float
     """Limit of the largest error over the largest value; covers the rounding of the output."""
     fast_accumulation: bool = False
     """Whether to try the faster, less precise accumulation of 8-bit floats too."""
-    multiple: int = 1
-    """n must be a multiple of it (cuBLAS manual, cublasLtMatmul, alignment)."""
+    multiple: int = 1  # n must be a multiple of it (cuBLAS manual, cublasLtMatmul, alignment)
 
 
 # cudaDataType_t, cublasStatus_t and cublasComputeType_t

@@ -14,8 +14,7 @@ from nnbt.spec.conv import Chain, border_gains, geometric_mean
 from nnbt.spec.options import RANDOM_DATA
 from nnbt.spec.workload import Answer, Step, Workload
 
-INPUTS = 2
-"""Chains alternate between these, so that an evaluation contains no equal sub-graphs."""
+INPUTS = 2  # chains alternate between these, so that an evaluation contains no equal sub-graphs
 CALIBRATION_N = 16
 CALIBRATION_LAYERS = 200
 SLOPE_LAYERS = 64

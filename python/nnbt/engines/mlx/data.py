@@ -17,8 +17,7 @@ from nnbt.spec.errors import Refusal
 from nnbt.spec.workload import DataShare
 
 _SAMPLE_ROWS = 64
-SAMPLE = 64
-"""Rows and columns of the block that is compared with a reference."""
+SAMPLE = 64  # rows and columns of the block that is compared with a reference
 
 
 class _CpuStreams(threading.local):

@@ -24,8 +24,7 @@ number may be 0.01, which makes 1e-8 in 4 steps."""
 _GROWTH_ROWS = 32
 SUMS_SPARE = 8.0
 """The error of the worst row or column may be this many times the limit of the mean error."""
-LONGEST_CHAIN = 64
-"""Products in one evaluation of a slope, at least."""
+LONGEST_CHAIN = 64  # products in one evaluation of a slope, at least
 _STRAY = 0.25
 """Rounding errors are below this relative error with any dtype, over thousands of steps."""
 

@@ -8,8 +8,7 @@ import numpy as np
 from nnbt.engines.mlx.data import Place, Split, to_numpy
 
 VECTORS = 4
-_CHUNK_ELEMENTS = 2**24
-"""64 MiB of float32: the memory of a pass in addition to the matrices."""
+_CHUNK_ELEMENTS = 2**24  # 64 MiB of float32: the memory of a pass in addition to the matrices
 
 
 def off_sums(

@@ -24,8 +24,7 @@ from nnbt.spec.workload import After, Answer, Measure, Step, Workload
 
 T = TypeVar("T")
 
-WINDOW_S = 0.05
-"""Minimum length of the shared window."""
+WINDOW_S = 0.05  # minimum length of the shared window
 EVALUATION_S = 0.001
 """Length of an evaluation of several units, in which launch overhead is negligible."""
 MOST_UNITS = 64

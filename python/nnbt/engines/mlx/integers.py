@@ -20,8 +20,7 @@ _NOTE = (
 OPS = ("multiply", "add", "bitwise_xor", "subtract", "bitwise_xor")
 BOOL_OPS = ("bitwise_xor", "bitwise_and", "bitwise_xor", "bitwise_and", "bitwise_xor")
 """Element-wise operations of one unit, each with the second input."""
-_CHECKED_BYTES = 2**24
-"""Bytes of integers that NumPy computes again: 0.05 s."""
+_CHECKED_BYTES = 2**24  # bytes of integers that NumPy computes again: 0.05 s
 
 
 def _kernel(setup: Setup, z: Any, operand: Any, stream: Any) -> Any:

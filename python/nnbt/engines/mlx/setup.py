@@ -13,10 +13,8 @@ from nnbt.spec.metric import METRICS
 from nnbt.spec.precision import PrecisionName, tf32_enabled
 from nnbt.spec.workload import Answer, Step, Workload
 
-COMPILED = "mlx-compiled"
-"""The engine whose graphs go through mx.compile."""
-Inputs = Callable[[int], Split]
-"""inputs(unit): the input of a unit of work."""
+COMPILED = "mlx-compiled"  # the engine whose graphs go through mx.compile
+Inputs = Callable[[int], Split]  # inputs(unit): the input of a unit of work
 Graph = Callable[[range, Inputs], "list[Any]"]
 """graph(units, inputs): lazy outputs of these units of work, the blocks of the last one last."""
 

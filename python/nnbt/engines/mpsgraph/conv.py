@@ -25,8 +25,7 @@ from nnbt.spec.options import Options, spelled
 from nnbt.spec.workload import After, Answer, DataShare, Workload
 
 _VARIANT_OF = {token: name for name, token in VARIANTS.items()}
-_SPEC_FILE = "nnbt_conv.json"
-"""In a saved package: the numbers of its chain."""
+_SPEC_FILE = "nnbt_conv.json"  # in a saved package: the numbers of its chain
 _OPTIONS = {
     "variant": "dtype",
     "device": "device",

@@ -13,15 +13,12 @@ from nnbt.engines.mpsgraph import helper
 from nnbt.engines.mpsgraph.helper import MISREAD, HelperError
 
 SERIES_S = 0.15
-SERIES_RUNS = (3, 30)
-"""Least and most runs of the series that single runs are taken from."""
-SECONDS_PER_OP = 1e-11
-"""Upper bound of a run: 0.01 s per GOP, a hundred times what an M1 takes."""
+SERIES_RUNS = (3, 30)  # least and most runs of the series that single runs are taken from
+SECONDS_PER_OP = 1e-11  # upper bound of a run: 0.01 s per GOP, a hundred times what an M1 takes
 LEAST_RUN_S = 1.0
 LEAST_RUNS = 5
 _LONGEST_NS = 2**63 - 1
-BUDGETS = 5.0
-"""Budgets of its case that the helper may take before it is stopped."""
+BUDGETS = 5.0  # budgets of its case that the helper may take before it is stopped
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,7 @@ class Signed:
     """A signed copy and its selftest."""
 
     path: Path
-    status: str
-    """Of its selftest, a key of ane.STATUSES."""
+    status: str  # of its selftest, a key of ane.STATUSES
     entitled: bool | None
     detail: str
 

@@ -19,8 +19,7 @@ CHAIN_DTYPES = tuple(
 )
 STORES = ("ordinary", "nontemporal")
 NO_STORES = "none"
-CACHES = 4
-"""STREAM's rule: each array has at least this many times the bytes of the last cache."""
+CACHES = 4  # STREAM's rule: each array has at least this many times the bytes of the last cache
 SLOPE_PASSES = 8
 _LEAST_ARRAY_BYTES = 2**26
 _LINE = 64

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-WORDS = 4
-"""Per block: cycles and nanoseconds at its start, cycles and nanoseconds at its end."""
+WORDS = 4  # per block: cycles and nanoseconds at its start, cycles and nanoseconds at its end
 LEAST_NS = 100_000
 """Shortest block: the nanosecond counter of some chips has steps of 1 us, 1 % of this."""
 

@@ -33,8 +33,7 @@ class Bounds:
 
     magnitude: int
     growth: int
-    limit: float
-    """The accumulator represents all integers up to this magnitude."""
+    limit: float  # the accumulator represents all integers up to this magnitude
 
 
 # Hopper accumulates e4m3 products with about 14 bits (arXiv:2412.19437, section 3.3.2); int8 sums
@@ -55,10 +54,8 @@ class Tile:
 
     rows: int
     columns: int
-    groups: int
-    """Groups per block, each with its own rows."""
-    shared_columns: bool
-    """Whether all groups of a block use the same columns."""
+    groups: int  # groups per block, each with its own rows
+    shared_columns: bool  # whether all groups of a block use the same columns
 
 
 TILES = {

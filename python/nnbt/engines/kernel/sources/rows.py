@@ -58,8 +58,7 @@ class Kernel:
     metric: str
     dtype: str
     language: str
-    source: str
-    """Functions that the body uses."""
+    source: str  # functions that the body uses
     body: str
     inputs: tuple[str, ...]
     prepare: Callable[[Kernel, ModuleType, Mapping[str, Any]], Prepared]
