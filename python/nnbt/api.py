@@ -13,17 +13,9 @@ from nnbt.spec.options import OPTIONS, Options, make_options, python_spelling
 from nnbt.spec.workload import Measure
 
 __all__ = [
-    "Case",
-    "Options",
-    "Reason",
-    "Result",
-    "Run",
-    "Samples",
-    "Unsupported",
-    "load",
-    "measure",
+    "Case", "Options", "Reason", "Result", "Run", "Samples", "Unsupported", "load", "measure",
     "run",
-]
+]  # fmt: skip
 _KEYWORDS = {row.name: row for row in OPTIONS.values() if row.attribute or row.metrics}
 
 

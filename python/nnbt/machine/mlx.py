@@ -23,8 +23,6 @@ from nnbt import _native
 from nnbt._native import Unsupported
 from nnbt.machine import cuda
 
-__all__ = ["Backend", "backend", "bundled_version", "core", "versions"]
-
 Backend = Literal["cuda", "metal", "cpu"]
 
 PLATFORMS = {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")}

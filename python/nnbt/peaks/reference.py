@@ -9,8 +9,6 @@ from functools import cache
 from nnbt.peaks.chips import chip, read_data
 from nnbt.spec.case import Case
 
-__all__ = ["Reference", "Shape", "beside", "nearest", "references"]
-
 _VARIANTS = {"float16": "fp16", "int8": "int8", "qdq": "qdq"}
 
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -44,20 +45,20 @@ class Column:
     csv: bool = True
 
 
-def _size(name: str, scale: int = MIB) -> Callable[[Result], Value]:
+def _times(read: Callable[[Result], float | None], scale: float) -> Callable[[Result], Value]:
     def value(row: Result) -> Value:
-        size = row.sizes.get(name)
-        return None if size is None else size / scale if scale > 1 else size
+        number = read(row)
+        return None if number is None else number * scale
 
     return value
 
 
 def _scaled(attribute: str, scale: float) -> Callable[[Result], Value]:
-    def value(row: Result) -> Value:
-        number = getattr(row, attribute)
-        return None if number is None else number * scale
+    return _times(operator.attrgetter(attribute), scale)
 
-    return value
+
+def _size(name: str, scale: float = 1 / MIB) -> Callable[[Result], Value]:
+    return _times(lambda row: row.sizes.get(name), scale)
 
 
 def _rate(attribute: str, unit: str, scale: float) -> Callable[[Result], Value]:
@@ -152,13 +153,7 @@ def _pmu_status(row: Result) -> Value:
 
 def _pmu(read: Callable[[Counters], float | None], scale: float) -> Callable[[Result], Value]:
     """A number of the Neural Engine's counters."""
-
-    def value(row: Result) -> Value:
-        counters = row.details.counters
-        number = read(counters) if counters is not None else None
-        return None if number is None else number * scale
-
-    return value
+    return _times(lambda row: read(row.details.counters) if row.details.counters else None, scale)
 
 
 def _decoded(
@@ -170,12 +165,11 @@ def _decoded(
 def _rail(read: Callable[[RailEnergy], float | None], scale: float) -> Callable[[Result], Value]:
     """Energy or power of the Neural Engine's rail."""
 
-    def value(row: Result) -> Value:
+    def value(row: Result) -> float | None:
         rail = row.details.power.rail("ANE") if row.details.power is not None else None
-        number = read(rail) if rail is not None else None
-        return None if number is None else number * scale
+        return read(rail) if rail is not None else None
 
-    return value
+    return _times(value, scale)
 
 
 _DTYPE = "element type, with the precision if that differs"

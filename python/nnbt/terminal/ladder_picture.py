@@ -37,7 +37,8 @@ def ladder_text(ladder: Ladder, width: int | None, *, ascii_only: bool = False) 
     for rung in ladder.rungs:
         label = f"  {rung.kind.label:{labels}}  "
         if rung.rate is None:
-            lines += wrapped(f"{label.strip():{labels}}  - {_without(rung)}", width, "  ")
+            why = f"{rung.verdict}: {rung.reason}" if rung.verdict else rung.reason
+            lines += wrapped(f"{label.strip():{labels}}  - {why}", width, "  ")
             continue
         drawn = bar(rung.rate / largest, ascii_only=ascii_only)
         lines.append(
@@ -49,10 +50,6 @@ def ladder_text(ladder: Ladder, width: int | None, *, ascii_only: bool = False) 
     for sentence in filter(None, sentences):
         lines += wrapped(sentence, width, "  ")
     return "\n".join(lines) + "\n"
-
-
-def _without(rung: Rung) -> str:
-    return f"{rung.verdict}: {rung.reason}" if rung.verdict else rung.reason
 
 
 def _by(rung: Rung) -> str:

@@ -24,24 +24,10 @@ from nnbt.spec.details import (
 )
 
 __all__ = [
-    "REASONS",
-    "REGISTERS",
-    "STATUSES",
-    "AccountingIdentity",
-    "CycleShare",
-    "DecodedCounters",
-    "RegisterChange",
-    "RegisterInfo",
-    "RegisterReading",
-    "Window",
-    "conv_traffic_bytes",
-    "decode",
-    "decode_windows",
-    "detect_layout",
-    "explain",
-    "helper_status",
-    "parse_registers",
-]
+    "REASONS", "REGISTERS", "STATUSES", "AccountingIdentity", "CycleShare", "DecodedCounters",
+    "RegisterChange", "RegisterInfo", "RegisterReading", "Window", "conv_traffic_bytes", "decode",
+    "decode_windows", "detect_layout", "explain", "helper_status", "parse_registers",
+]  # fmt: skip
 
 _NAMED_REGISTERS = 24
 _ALL_REGISTERS = 29
