@@ -2,7 +2,6 @@
 
 import csv
 import io
-from dataclasses import asdict
 from typing import Any
 
 from nnbt.ladder.rungs import Ladder
@@ -19,9 +18,8 @@ def ladder_csv(ladder: Ladder) -> str:
     writer = csv.DictWriter(stream, _COLUMNS, lineterminator="\n")
     writer.writeheader()
     causes = {loss.rung: loss.cause for loss in ladder.losses}
-    same = {name: getattr(ladder, name) for name in ("metric", "device", "dtype", "unit")}
     for row in ladder.rows():
-        line: dict[str, Any] = {**same, **asdict(row), "cause": causes.get(row.rung, "")}
+        line = {**ladder.heading, **row, "cause": causes.get(row["rung"], "")}
         writer.writerow({name: _plain(value) for name, value in line.items()})
     return stream.getvalue()
 

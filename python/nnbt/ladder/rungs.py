@@ -79,19 +79,6 @@ class Loss:
 
 
 @dataclass(frozen=True)
-class RungRow:
-    """A rung as files hold it."""
-
-    rung: str
-    rate: float | None
-    by: str
-    reason: str
-    verdict: str | None
-    share_of_above: float | None
-    share_of_top: float | None
-
-
-@dataclass(frozen=True)
 class Ladder:
     """All rungs from the top down, and the causes of large losses."""
 
@@ -128,28 +115,25 @@ class Ladder:
         top = next((other.rate for other in self.rungs if other.rate), None)
         return rung.rate / top if rung.rate and top else None
 
-    def rows(self) -> list[RungRow]:
+    @property
+    def heading(self) -> dict[str, str]:
+        """What all rungs have in common."""
+        return {name: getattr(self, name) for name in ("metric", "device", "dtype", "unit")}
+
+    def rows(self) -> list[dict[str, Any]]:
         """The rungs as JSON and CSV files hold them."""
         return [
-            RungRow(
-                rung.kind.key,
-                rung.rate,
-                rung.by,
-                rung.reason,
-                rung.verdict or None,
-                self.share_of_above(rung),
-                self.share_of_top(rung),
-            )
+            {
+                "rung": rung.kind.key,
+                **{name: getattr(rung, name) for name in ("rate", "by", "reason")},
+                "verdict": rung.verdict or None,
+                "share_of_above": self.share_of_above(rung),
+                "share_of_top": self.share_of_top(rung),
+            }
             for rung in self.rungs
         ]
 
     def as_dict(self) -> dict[str, Any]:
         """The form of the JSON file."""
-        return {
-            "metric": self.metric,
-            "device": self.device,
-            "dtype": self.dtype,
-            "unit": self.unit,
-            "rungs": [asdict(row) for row in self.rows()],
-            "losses": [asdict(loss) for loss in self.losses],
-        }
+        losses = [asdict(loss) for loss in self.losses]
+        return {**self.heading, "rungs": self.rows(), "losses": losses}

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-_CASE = ("metric", "device", "engine", "dtype", "n")
+from nnbt.spec.case import FIELDS
+
 _SAME = (
     "status", "reason", "verdict", "median_s", "interval_s", "interval_coverage", "best_s", "rate",
     "best_rate", "unit", "slope_rate", "overhead_us", "effective_bits", "precision", "stop",
@@ -42,8 +43,8 @@ def _renamed(old: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
 def _row(row: dict[str, Any]) -> dict[str, Any]:
     case, details = row["case"], row.get("details", {})
     new = {name: row[name] for name in _SAME if name in row}
-    new["case"] = {name: case[name] for name in _CASE}
-    new["case"]["params"] = {name: value for name, value in case.items() if name not in _CASE}
+    new["case"] = {name: case[name] for name in FIELDS}
+    new["case"]["params"] = {name: value for name, value in case.items() if name not in FIELDS}
     new["reasons"] = [
         {
             "code": _CODES.get(code, code),

@@ -54,23 +54,11 @@ def compute_capability(mx: ModuleType) -> tuple[int, int] | None:
 # 8.9 and 12.0 are missing: GeForce and professional cards of one compute capability differ by two.
 OPS_PER_CLOCK: dict[tuple[int, int], dict[str, int]] = {
     (8, 0): {"float32": 128, "tfloat32": 1024, "float16": 2048, "bfloat16": 2048, "int8": 4096},
-    (9, 0): {
-        "float32": 256,
-        "tfloat32": 2048,
-        "float16": 4096,
-        "bfloat16": 4096,
-        "int8": 8192,
-        "float8_e4m3": 8192,
-    },
-    (10, 0): {
-        "float32": 256,
-        "tfloat32": 4096,
-        "float16": 8192,
-        "bfloat16": 8192,
-        "int8": 16384,
-        "float8_e4m3": 16384,
-    },
-}
+    (9, 0): {"float32": 256, "tfloat32": 2048, "float16": 4096, "bfloat16": 4096, "int8": 8192,
+             "float8_e4m3": 8192},
+    (10, 0): {"float32": 256, "tfloat32": 4096, "float16": 8192, "bfloat16": 8192, "int8": 16384,
+              "float8_e4m3": 16384},
+}  # fmt: skip
 
 
 def ops_per_clock(dtype: str, capability: tuple[int, int]) -> int | None:

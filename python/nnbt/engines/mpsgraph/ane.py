@@ -88,15 +88,9 @@ def decode(
     are not positive and finite, and unknown names. Formulas: docs/interpreting.md.
     """
     context = _context(
-        cores,
-        traffic_bytes,
-        macs=macs,
-        wall_ns=wall_ns,
-        hw_ns=hw_ns,
-        precision=precision,
-        architecture=architecture,
-        layout=layout,
-    )
+        cores, traffic_bytes, macs=macs, wall_ns=wall_ns, hw_ns=hw_ns, precision=precision,
+        architecture=architecture, layout=layout,
+    )  # fmt: skip
     return _from_native(_native.ane_decode(_registers(deltas), context))
 
 
@@ -115,13 +109,9 @@ def decode_windows(
     The window with the fewest nominal cycles counts. Parameters and errors are those of `decode`.
     """
     context = _context(
-        cores,
-        traffic_bytes,
-        macs=macs,
-        precision=precision,
-        architecture=architecture,
+        cores, traffic_bytes, macs=macs, precision=precision, architecture=architecture,
         layout=layout,
-    )
+    )  # fmt: skip
     native = [
         _native.AneWindow(
             _snapshot(w.before),

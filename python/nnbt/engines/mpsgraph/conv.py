@@ -27,16 +27,10 @@ from nnbt.spec.workload import After, Answer, DataShare, Workload
 _VARIANT_OF = {token: name for name, token in VARIANTS.items()}
 _SPEC_FILE = "nnbt_conv.json"  # in a saved package: the numbers of its chain
 _OPTIONS = {
-    "variant": "dtype",
-    "device": "device",
-    "batch": "batch",
-    "size": "sizes",
-    "channels": "channels",
-    "layers": "layers",
-    "kernel": "kernel",
-    "fill": "data",
+    "variant": "dtype", "device": "device", "batch": "batch", "size": "sizes",
+    "channels": "channels", "layers": "layers", "kernel": "kernel", "fill": "data",
     "shared_weights": "weights",
-}
+}  # fmt: skip
 """The option that sets each number of a saved chain."""
 _MOST_LAYERS = 64
 _PLACEMENT_RUNS = 5
