@@ -515,7 +515,7 @@ def test_a_clock_that_can_not_be_right_makes_no_peak(small_gpu: Any, cycles: int
     """A hundred times too fast or too slow."""
     small_gpu(stamps=lambda *_: np.array([[5, 10, 5 + cycles, 10 + ns]], np.uint64))
     after = after_a_run("bfloat16", "wgmma")
-    assert (len(after.notes), after.details) == (1, Details())
+    assert (len(after.notes), after.details) == (1, Details(ops_per_clock=2 * 4096))
 
 
 def test_the_clock_is_that_of_the_timed_runs_not_of_the_slope(small_gpu: Any) -> None:
@@ -540,7 +540,7 @@ def test_a_chip_of_unknown_rate_has_a_clock_and_no_peak(small_gpu: Any) -> None:
 def test_a_clock_that_the_kernel_did_not_write_leaves_that_of_nvml(small_gpu: Any) -> None:
     small_gpu(stamps=lambda *shape: np.zeros(shape, np.uint64))
     after = after_a_run("bfloat16", "wgmma")
-    assert (len(after.notes), after.details) == (1, Details())
+    assert (len(after.notes), after.details) == (1, Details(ops_per_clock=2 * 4096))
 
 
 def test_streams_count_no_clock(small_gpu: Any) -> None:
