@@ -175,7 +175,7 @@ class MpsGraphConv final : public ConvStep {
     if (executable_ != nil) return {};
     return unsupported("MPSGraph cannot compile the " +
                        std::string(kVariantNames.name(spec_.variant)) +
-                       " chain for this device; try another --variant or a smaller shape");
+                       " chain for this device; try another --dtype or a smaller shape");
   }
 
   Failure prepare_run() {
@@ -184,13 +184,13 @@ class MpsGraphConv final : public ConvStep {
     if (largest > device_.maxBufferLength) {
       return unsupported(
           "a tensor of " + std::to_string(largest) +
-          " bytes exceeds the largest buffer of this GPU; use a smaller --batch or --size");
+          " bytes exceeds the largest buffer of this GPU; use smaller --sizes or --batch");
     }
     id<MTLBuffer> input = [device_ newBufferWithLength:work.input_bytes
                                                options:MTLResourceStorageModeShared];
     output_ = [device_ newBufferWithLength:work.output_bytes options:MTLResourceStorageModeShared];
     if (input == nil || output_ == nil) {
-      return unsupported("not enough memory for the tensors; use a smaller --batch or --size");
+      return unsupported("not enough memory for the tensors; use smaller --sizes or --batch");
     }
     const std::vector<std::byte> bytes = conv_input(spec_);
     std::memcpy([input contents], bytes.data(), bytes.size());

@@ -189,7 +189,7 @@ def test_both_files_hold_the_rows_that_are_shown(tmp_path: Path) -> None:
     assert len(result["samples_ns"]) == int(row["runs"]) == 5
     assert float(row["gb_per_s"]) == pytest.approx(result["rate"] / 1e9)
     assert float(row["median_ms"]) == pytest.approx(result["median_s"] * 1e3)
-    assert row["reasons"].split() == result["reasons"]
+    assert row["reasons"].split() == [reason["code"] for reason in result["reasons"]]
     assert result["verdict"] in done.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "r.json"]
 
@@ -295,7 +295,7 @@ def test_a_named_pipe_without_a_reader_does_not_wait_for_ever(tmp_path: Path) ->
     ("link", "target", "part"),
     [
         ("circle", "circle", "Too many levels of symbolic links"),
-        ("dangling", "no/such/file", "make it first"),
+        ("dangling", "no/such/file", "no/such"),
     ],
 )
 def test_links_that_lead_nowhere_are_found_before_measuring(
@@ -442,7 +442,7 @@ def test_an_interrupted_ladder_keeps_its_cases(
     document = json.loads((tmp_path / "r.json").read_text())
     validate(document)
     assert document["finished"] is False
-    assert "ladder" not in document
+    assert document["ladder"] is None
     assert len(document["results"]) > 1
     assert not (tmp_path / "r.csv").exists()
 

@@ -21,7 +21,7 @@ struct Refusal {
 constexpr Refusal kRefusals[] = {
     {ConvVariant::kInt8, ConvDevice::kGpu,
      "MPSGraph has no int8 convolution on the GPU and would abort the process; use --device ane "
-     "or --variant w8a8"},
+     "or --dtype w8a8"},
 };
 
 constexpr std::int64_t kMaxDimension = 1 << 20;

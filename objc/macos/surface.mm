@@ -46,7 +46,7 @@ Surface::Surface(std::size_t bytes) : Surface() {
   }
   if (surface_ == nullptr || IOSurfaceGetAllocSize(surface_) < bytes_) {
     throw std::runtime_error("no surface of " + std::to_string(bytes_) +
-                             " bytes can be allocated: use a smaller --batch or --size");
+                             " bytes can be allocated: use smaller --sizes or --batch");
   }
   with_bytes(false, [](std::span<std::byte> all) { std::memset(all.data(), 0, all.size()); });
 }

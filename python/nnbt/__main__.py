@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from typing import NoReturn
+
+from nnbt.cli import quit_on_interrupt
 
 
 def main() -> NoReturn:
     """Entry point of `nnbt`: Ctrl-C while it starts is no traceback either."""
-    try:
-        from nnbt.cli import main as cli
-    except KeyboardInterrupt:
-        sys.stderr.write("nnbt: interrupted before anything was measured.\n")
-        sys.exit(130)
+    quit_on_interrupt()
+    from nnbt.cli import main as cli
+
     cli.main()
 
 

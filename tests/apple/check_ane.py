@@ -1,7 +1,7 @@
 """The helper's replay with counters, on a scripted double of the Neural Engine.
 
 Run like check_doubles.py. The double computes the real convolution through the caller's surfaces,
-raises where the caller breaks a rule of the framework, and counts what NNBT_DOUBLE_ANE says.
+raises if the caller violates a rule of the framework, and counts what NNBT_DOUBLE_ANE defines.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def decoded_status(pmu):
     return ane.decode_windows(windows_of(pmu)).status if pmu["status"] == "ok" else pmu["status"]
 
 
-# Changes of registers 10, 13, 15 and 21 of the origin's standard benchmark on an M4 Pro, times in
-# ns, what it prints: multiplies per cycle and core, MiB of traffic; bytes of a tensor and weights.
+# The standard benchmark on an M4 Pro: changes of registers 10, 13, 15 and 21, times in ns,
+# multiplies per cycle and core and MiB of traffic as printed, bytes of a tensor and of weights.
 # fmt: off
 STANDARD = {
     "fp16": (778_700_758, 157_200, 503_317_431, 10_494_464, 20_410_000, 248.2, 640.5,
@@ -43,7 +43,7 @@ STANDARD = {
 
 
 @pytest.mark.parametrize("variant", STANDARD)
-def test_the_origins_figures_come_out_of_m4_counters(script, variant):
+def test_m4_counters_give_the_published_figures(script, variant):
     nominal, r13, r15, lines, hw_ns, core, traffic, tensor, weights = STANDARD[variant]
     script({10: nominal, 13: r13, 15: r15, 21: lines, 22: lines // 2}, hw_ns=hw_ns)
     pmu = replayed(variant=variant, runs=4)
@@ -91,12 +91,12 @@ def test_m1_counters_have_their_own_layout(script, registers):
 
 def test_labels_are_the_frameworks_own():
     labels = replayed()["labels"]
-    assert labels[6] == "kANE_FP16_CYCLES"  # its colon is gone
+    assert labels[6] == "kANE_FP16_CYCLES"  # without its colon
     assert labels[10] == "kANE_NE_NOMINAL_CYCLES"
     assert labels[28] == "kANE_UKNOWN"
 
 
-def test_engines_count_apart(script):
+def test_engines_have_separate_counters(script):
     script({10: 1}, cores=16, engines=2)
     assert replayed()["cores"] == 32
 
@@ -112,7 +112,7 @@ def test_the_replay_computes_the_convolution_through_padded_rows(variant, layout
     assert (pmu["check"]["compared"] > 0) == (variant != "int8")
 
 
-# Faults of the double: the status that comes out, and words of its detail.
+# Faults of the double: the resulting status, and words of its detail.
 GATES = {
     "no_engine": ("no_ane", ""),
     "virtual_machine": ("no_ane", ""),
@@ -170,7 +170,7 @@ def test_every_obstacle_has_its_status(fault, name):
     assert answer["pmu"]["status"] == status, answer["pmu"]
     assert words in answer["pmu"]["detail"]
     assert status in ane.STATUSES
-    # The MPSGraph row is unharmed.
+    # The MPSGraph row is not affected.
     assert len(answer["samples_ns"]) == 3
 
 
@@ -181,7 +181,7 @@ def test_a_framework_without_the_classes_is_missing():
 
 
 @pytest.mark.parametrize("name", ["mask_zeroed", "no_stats", "no_counter_data", "odd_counters"])
-def test_times_stay_without_counters(fault, name):
+def test_times_are_kept_without_counters(fault, name):
     fault(name)
     pmu = replayed(pmu_windows=3)
     assert len(pmu["wall_samples_ns"]) == 9
@@ -192,18 +192,18 @@ def test_times_stay_without_counters(fault, name):
 @pytest.mark.parametrize(
     ("registers", "status"), [(20, "locked_no_counters"), (64, "ok"), (65, "unknown_format")]
 )
-def test_the_length_of_the_data_decides(script, registers, status):
+def test_the_length_of_the_data_decides_the_status(script, registers, status):
     script({10: 1_000_000}, registers=registers)
     pmu = replayed()
     assert pmu["status"] == status
-    assert len(pmu["windows"][0]["after"]) == registers  # raw all the same
+    assert len(pmu["windows"][0]["after"]) == registers  # raw nevertheless
 
 
 @pytest.mark.parametrize(
     ("name", "status"),
     [("", "ok"), ("zero_counters", "zeros"), ("frozen", "frozen"), ("reset", "reset")],
 )
-def test_counters_that_are_there_are_judged_by_decoding(fault, name, status):
+def test_present_counters_are_judged_by_decoding(fault, name, status):
     fault(name)
     pmu = replayed()
     assert pmu["status"] == "ok"
@@ -222,7 +222,7 @@ def test_impossible_clocks_are_implausible(script):
         ("second_client", "OTHER_ANE_CLIENT", "windows_shared"),
     ],
 )
-def test_one_bad_window_of_five_is_left_out(fault, name, reason, field):
+def test_one_bad_window_of_five_is_not_used(fault, name, reason, field):
     fault(name)
     decoded = ane.decode_windows(windows_of(replayed(runs=6)))
     assert decoded.status == "ok"
@@ -232,7 +232,7 @@ def test_one_bad_window_of_five_is_left_out(fault, name, reason, field):
     assert decoded.registers[10].delta == 1_000_000
 
 
-# Older and newer systems that all can be measured, and what is said of it.
+# Older and newer systems that can be measured, and what they report.
 SYSTEMS = {
     "older_model": "",
     "sparse_list": "",
@@ -255,7 +255,7 @@ def test_other_releases_are_measured_too(fault, name):
     assert (pmu["windows"][0]["hw_ns"] is None) == (name == "no_hw_time")
 
 
-def test_a_refused_mask_is_left_out_and_said(fault):
+def test_a_refused_mask_is_dropped_and_reported(fault):
     fault("load_fails_with_mask")
     pmu = replayed()
     assert pmu["status"] == "locked_mask_zeroed"
@@ -265,7 +265,7 @@ def test_a_refused_mask_is_left_out_and_said(fault):
     assert len(pmu["wall_samples_ns"]) == 15
 
 
-def test_a_saved_package_is_replayed_where_it_lies(tmp_path):
+def test_a_saved_package_is_replayed_in_place(tmp_path):
     target = tmp_path / "chain.mpsgraphpackage"
     answer = helper({"device": "ane", "pmu": 1, "save_package": str(target)})
     assert answer["pmu"]["status"] == "ok"

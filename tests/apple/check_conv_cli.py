@@ -1,7 +1,7 @@
-"""`nnbt conv` from its options to its files on the doubles, byte-exact where times are scripted.
+"""`nnbt conv` on the doubles, from options to files; byte-exact if times are scripted.
 
 Run like check_doubles.py. Chains of float16 on the GPU run in this process, all others in the real
-helper process, whose documents keep everything but times.
+helper process, whose documents are used except for their times.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ COMMANDS = {
     "conv_counters": f"{SHAPE} --variant fp16 --device ane --verbose-pmu",
 }
 MACS = 2 * 12**2 * 4**2 * 3**2 * 4
-# These are 127.6 a cycle and core for 3 x 3; traffic is within its bounds.
+# 127.6 multiplies per cycle and core for 3 x 3; traffic within its bounds.
 REGISTERS = "10=1300 13=10 15=700 17=61 21=300 22=150 23=1040000 hw_ns=30"
 
 LATE = {"device": "gpu", "size": 5, "channels": 2, "layers": 1, "enqueue": 2, "runs": 1}
-# Started first and read last: the wait for lost completions is 60 s long.
+# Started first and read last: waiting for lost completions takes 60 s.
 _waiting = subprocess.Popen(
     [HELPER],
     stdin=subprocess.PIPE,
@@ -59,7 +59,7 @@ def scripted_samples(layers, enqueue, runs, floor):
 
 
 def measure_here(step, *, warmup=2, runs=0, **_):
-    """A native Step: runs, and takes the time that its layers take."""
+    """Runs a native Step and returns the scripted time of its layers."""
     step.run()
     floor = (warmup, runs) == FLOOR
     times = scripted_samples(step.spec.layers, step.spec.enqueue, runs, floor)
@@ -81,7 +81,7 @@ def scripted(request, document):
         "stop": "runs" if request["runs"] else "precise",
         "readings": [],
     }
-    document.pop("power", None)  # cycles and joules of this very process
+    document.pop("power", None)  # cycles and joules of this process
     if "pmu" in document:
         pmu = document["pmu"]
         for window in pmu["windows"]:
@@ -102,7 +102,7 @@ def scripted(request, document):
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch, tmp_path):
-    """The doubles' machine, without MLX and without anything of the user's."""
+    """The machine of the doubles, without MLX and without user files."""
     monkeypatch.setenv("NNBT_HELPER", str(HELPER))
     monkeypatch.setenv("NNBT_DOUBLE_ANE", REGISTERS)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
@@ -147,7 +147,7 @@ def test_the_output_is_byte_exact(tmp_path, monkeypatch, capsys, name):
     expect(FOLDER / f"{name}.txt", f"{shown.err}{shown.out}exit code {code}\n")
     table = path.read_text(encoding="utf-8")
     expect(FOLDER / f"{name}.csv", table)
-    assert csv_text(rows_of(tmp_path / "conv.json")) == table  # the JSON has all of it
+    assert csv_text(rows_of(tmp_path / "conv.json")) == table  # the JSON has everything
 
 
 @pytest.mark.usefixtures("scripted_times")
@@ -210,9 +210,7 @@ def test_real_times_of_every_variant_on_both_devices(tmp_path, capsys):
         ("no_ane", "UNSUPPORTED", "Neural Engine"),
     ],
 )
-def test_what_goes_wrong_in_the_helper_is_a_row(
-    tmp_path, monkeypatch, capsys, fault, status, words
-):
+def test_a_failing_helper_becomes_a_row(tmp_path, monkeypatch, capsys, fault, status, words):
     monkeypatch.setenv("NNBT_DOUBLE_FAULT", fault)
     path = tmp_path / "conv.json"
     code = conv(*QUICK, "--device", "ane", "--variant", "fp16", "--no-gpu", "--json", str(path))
@@ -253,7 +251,7 @@ def test_a_status_of_the_counters_reaches_the_row(tmp_path, monkeypatch, fault, 
     assert row.details.counters.status == status
 
 
-def test_a_second_client_is_seen(tmp_path, monkeypatch):
+def test_a_second_client_is_detected(tmp_path, monkeypatch):
     monkeypatch.setenv("NNBT_DOUBLE_FAULT", "second_client")
     path = tmp_path / "conv.json"
     conv(*QUICK, "--device", "ane", "--variant", "fp16", "--no-fail", "--json", str(path))
@@ -270,14 +268,14 @@ def test_packages_are_saved_by_the_helper(tmp_path):
     assert (package / "ane_bundle").is_dir()
     (row,) = rows_of(path)
     assert f"saved {package}" in row.notes
-    # The double keeps graphs in its process, so another one finds nothing to load.
+    # The double keeps graphs in its process, so another process cannot load them.
     assert conv(*args, "--load-package", str(package)) == 0
     (row,) = rows_of(path)
     assert row.status == "UNSUPPORTED"
     assert "load the package" in row.reason
 
 
-def test_info_ane_tells_of_the_double(capsys):
+def test_info_ane_describes_the_double(capsys):
     assert cli._run(["info", "ane"]) == 0
     words = " ".join(capsys.readouterr().out.split())
     assert "architecture h16g" in words
@@ -296,7 +294,7 @@ def test_a_signed_copy_of_the_double_reads_counters(tmp_path, monkeypatch, capsy
     assert helper.for_counters().signed
 
 
-def test_what_a_row_asks_for_counters_is_a_request_that_the_helper_takes():
+def test_the_helper_accepts_the_request_of_a_row_with_counters():
     spec = native.ConvSpec(device="ane", size=6, channels=3, layers=2)
     params = {"batch": 1, "channels": 3, "layers": 2, "kernel": 3, "enqueue": 1,
               "weights": "shared", "data": "normal"}  # fmt: skip
@@ -307,7 +305,7 @@ def test_what_a_row_asks_for_counters_is_a_request_that_the_helper_takes():
     assert len(found.decoded.registers) == 29
 
 
-def test_completions_that_never_come_end_after_a_minute():
+def test_missing_completions_time_out_after_a_minute():
     _waiting.wait(timeout=90)
     assert _waiting.stdout is not None
     answer = json.load(_waiting.stdout)

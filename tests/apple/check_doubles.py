@@ -1,6 +1,6 @@
 """The Objective-C++ runner on Linux, against doubles that compute real convolutions.
 
-Not collected by default: needs a build with NNBT_APPLE_DOUBLES=ON, whose directory is given by
+Not collected by default: requires a build with NNBT_APPLE_DOUBLES=ON, in the directory
 NNBT_DOUBLES_BUILD (`.ci/apple run` does both).
 """
 
@@ -93,7 +93,7 @@ def test_results_equal_numpy(variant, layout, padding, kernel, shared):
         variant=variant, layout=layout, padding=padding, kernel=kernel, shared_weights=shared
     )
     wanted = numpy_chain(step.spec)
-    # Single precision sums in another order can round a float16 the other way, and an int8 step.
+    # Single-precision sums in another order can round a float16 or an int8 step differently.
     tolerance = 2e-3 if variant == "fp16" else 0 if variant == "int8" else 1
     np.testing.assert_allclose(result(step), wanted, rtol=tolerance, atol=tolerance)
     assert np.any(wanted != 0)
@@ -119,7 +119,7 @@ def test_overlapped_submissions_give_the_same_result():
     assert many.spec.enqueue == 5
 
 
-def test_zeros_are_a_labelled_fill():
+def test_zeros_are_a_fill():
     step = made(fill="zeros")
     assert step.spec.fill == "zeros"
     assert step.check().ok
@@ -131,7 +131,7 @@ def test_int8_on_the_gpu_is_refused_before_mpsgraph_aborts():
         native.make_conv(spec(variant="int8", device="gpu"))
 
 
-def test_two_hundred_runners_leave_nothing_behind():
+def test_two_hundred_runners_leak_nothing():
     for _ in range(200):
         step = made(size=3, channels=2)
         assert live_objects() > 0
@@ -140,14 +140,14 @@ def test_two_hundred_runners_leave_nothing_behind():
     assert live_objects() == 0
 
 
-# What the doubles are told to do wrong while a step is made: exception and words of its sentence.
+# Faults while a step is compiled: the exception, and words of its sentence.
 MAKING = {
     "no_metal": (native.Unsupported, "no Metal device"),
     "no_ane": (native.Unsupported, "no Neural Engine.*--device gpu"),
     "no_queue": (RuntimeError, "no command queue"),
     "no_memory": (native.Unsupported, "not enough memory"),
-    "small_buffers": (native.Unsupported, "largest buffer of this GPU; use a smaller"),
-    "compile_nil": (native.Unsupported, "cannot compile the fp16 chain.*try another --variant"),
+    "small_buffers": (native.Unsupported, "largest buffer of this GPU; use smaller --sizes"),
+    "compile_nil": (native.Unsupported, "cannot compile the fp16 chain.*try another --dtype"),
     "compile_exception": (
         RuntimeError,
         "raised NSInvalidArgumentException while compiling the chain: .*told to raise",
@@ -156,7 +156,7 @@ MAKING = {
 
 
 @pytest.mark.parametrize("name", MAKING)
-def test_a_failure_to_make_a_step_is_a_sentence(fault, name):
+def test_failing_to_compile_is_a_sentence(fault, name):
     fault(name)
     kind, words = MAKING[name]
     with pytest.raises(RuntimeError, match=words) as caught:
@@ -193,7 +193,7 @@ def test_a_failing_overlapped_run_is_a_runtime_error(fault):
         step.run()
 
 
-def test_wrong_results_are_seen(fault):
+def test_wrong_results_are_detected(fault):
     step = native.make_conv(spec())
     fault("zero_output")
     step.run()
@@ -205,7 +205,7 @@ def test_wrong_results_are_seen(fault):
     assert step.check().non_finite == 1
 
 
-# Faults: verdict without latencies, and one line of its evidence.
+# Faults: the verdict without latencies, and one line of its evidence.
 PLACEMENTS = {
     "": ("proven", "manifest flag mps.fullyPlacedOnANE set"),
     "gpu_fallback": ("not on ANE", "manifest flag mps.fullyPlacedOnANE missing"),
@@ -234,7 +234,7 @@ def test_placement_is_judged_from_evidence(fault, names):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_package_is_saved_whole_and_runs_again(tmp_path, variant):
+def test_a_saved_package_is_complete_and_runs_again(tmp_path, variant):
     step = made(variant=variant)
     target = tmp_path / "new" / "chain.mpsgraphpackage"
     assert step.save_package(str(target)) == ""
@@ -253,7 +253,7 @@ def test_a_package_is_saved_whole_and_runs_again(tmp_path, variant):
     assert loaded.output() == step.output()
 
 
-def test_a_package_saved_before_any_run_is_whole_too(tmp_path):
+def test_a_package_saved_before_any_run_is_complete(tmp_path):
     step = native.make_conv(spec())
     assert step.save_package(str(tmp_path / "p")) == ""
     assert (tmp_path / "p" / "ane_bundle").is_dir()
@@ -269,7 +269,7 @@ def test_packages_of_the_gpu_have_no_ane_bundle(tmp_path):
     ("names", "note"),
     [("no_region", "no compiled Neural Engine region"), ("two_regions", "2 regions: the graph")],
 )
-def test_what_a_package_lacks_is_said(tmp_path, fault, names, note):
+def test_missing_parts_of_a_package_are_reported(tmp_path, fault, names, note):
     fault(names)
     assert note in made().save_package(str(tmp_path / "p"))
 
@@ -283,14 +283,14 @@ def test_what_a_package_lacks_is_said(tmp_path, fault, names, note):
         ("serialise_exception", "told to raise"),
     ],
 )
-def test_half_a_package_is_never_left(tmp_path, fault, names, words):
+def test_no_partial_package_is_left(tmp_path, fault, names, words):
     fault(names)
     with pytest.raises(native.Unsupported, match=words):
         made().save_package(str(tmp_path / "p"))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_targets_that_can_not_be_written(tmp_path):
+def test_targets_that_are_not_writable(tmp_path):
     step = made()
     (tmp_path / "file").write_text("kept")
     with pytest.raises(native.Unsupported, match="already exists"):
@@ -300,7 +300,7 @@ def test_targets_that_can_not_be_written(tmp_path):
     assert (tmp_path / "file").read_text() == "kept"
 
 
-def test_what_is_no_package_is_not_handed_to_mpsgraph(tmp_path):
+def test_invalid_packages_never_reach_mpsgraph(tmp_path):
     with pytest.raises(native.Unsupported, match="cannot be loaded as a package: there is no"):
         native.make_conv(spec(), str(tmp_path))
     (tmp_path / "manifest.plist").write_text("<plist>")

@@ -1,4 +1,4 @@
-"""The helper process beside its measurements: what it tells, how it ends, what it refuses.
+"""The helper process apart from measurements: what it reports, how it exits, what it refuses.
 
 Run like check_doubles.py.
 """
@@ -21,7 +21,7 @@ from nnbt.engines.mpsgraph import ane
 def test_a_helper_that_ends_without_a_document_is_a_status(
     fault, monkeypatch, tmp_path, name, status
 ):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # a dead process can't clean up
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # a killed process cannot clean up
     fault(name)
     process = subprocess.Popen([HELPER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     request = {"device": "ane", "pmu": 1, "size": 5, "channels": 2, "layers": 2, "runs": 3}
@@ -47,13 +47,13 @@ def test_a_helper_that_ends_without_a_document_is_a_status(
         ({"pmu": "yes"}, "pmu must be a number"),
     ],
 )
-def test_requests_that_make_no_sense_are_refused(request_, words):
+def test_contradictory_requests_are_refused(request_, words):
     answer = helper(request_)
     assert answer["status"] == "error"
     assert words in answer["message"]
 
 
-def test_the_document_carries_all_of_the_samples():
+def test_the_document_contains_all_of_the_samples():
     answer = helper({"device": "ane", "min_window_s": 0.01, "relative_interval": 0.5, "runs": 0})
     assert "pmu" not in answer
     assert answer["window_ns"] >= 1e7
@@ -67,12 +67,12 @@ def test_the_document_carries_all_of_the_samples():
     assert helper({"runs": 4})["stop"] == "runs"
 
 
-def test_energy_is_watched_over_the_timed_runs_where_asked(fault):
+def test_energy_is_measured_over_the_timed_runs_on_request(fault):
     assert "power" not in helper({})
     answer = helper({"power": 1, "runs": 0, "min_window_s": 0.12, "budget_s": 0.2})
     assert answer["power"]["ioreport"] == "ok"
     assert answer["power"]["energy_j"]["CPU"] > 0
-    # The window is that of the timed runs, to which starting and stopping add little.
+    # The window of the timed runs; starting and stopping add little.
     assert answer["power"]["window_s"] >= answer["window_ns"] / 1e9
     assert answer["power"]["thermal_state"] == "nominal"
     fault("no_ioreport")
@@ -104,13 +104,13 @@ def test_info_says_what_can_be_read(fault, script, monkeypatch):
     }
 
 
-def test_info_says_which_energies_there_are():
+def test_info_says_which_energies_exist():
     told = helper({"op": "info"})["power"]
     assert told["ioreport"] == "ok"
     assert "energy_j" not in told
 
 
-def test_what_can_not_be_read_is_null(fault):
+def test_unreadable_values_are_null(fault):
     fault("no_driver,no_core_count,no_architecture,no_csr,no_task")
     absent = info()
     for name in ("driver", "architecture", "cores", "firmware", "entitled", "boot_args", "sip"):
@@ -126,7 +126,7 @@ def test_what_can_not_be_read_is_null(fault):
     assert info()["boot_args"] is None
 
 
-def test_without_the_framework_the_driver_still_tells(script):
+def test_the_driver_is_read_without_the_framework(script):
     script({}, cores=16, engines=1, architecture="h14g")
     told = info(WITHOUT_ANE)
     assert (told["architecture"], told["cores"], told["present"]) == ("h14g", 16, True)

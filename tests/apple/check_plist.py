@@ -185,7 +185,7 @@ def test_regions_of_a_package(tmp_path, dump):
     ]
 
 
-def test_files_that_can_not_be_read(tmp_path):
+def test_unreadable_files(tmp_path):
     large = tmp_path / "large.plist"
     large.write_bytes(bytes(2**24 + 1))
     missing, too_large = driver("list", [tmp_path / "none", large])

@@ -1,8 +1,8 @@
 """The power probe on Linux, against doubles of IOReport, libproc and NSProcessInfo.
 
-Not collected by default: needs a build with NNBT_APPLE_DOUBLES=ON, whose directory is given by
-NNBT_DOUBLES_BUILD (`.ci/apple run` does both, with sanitizers as well). The driver fails when an
-object that IOReport returned is still alive at its end.
+Not collected by default: requires a build with NNBT_APPLE_DOUBLES=ON, in the directory
+NNBT_DOUBLES_BUILD (`.ci/apple run` does both, also with sanitizers). The driver fails if an object
+that IOReport returned is still alive when it exits.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ KEYS = (
     "cpu_cycles",
     "cpu_instructions",
 )
-CPU = "CPU Energy,mJ,+50"  # alive, so that other rails can be looked at
+CPU = "CPU Energy,mJ,+50"  # live, so that other rails are considered
 
 
 def read(*words: str, energy: str = "", faults: str = "") -> tuple[dict[str, Any], str]:
-    """The last reading of the driver, and what it said beside."""
+    """The last reading of the driver, and its error output."""
     environment = {**os.environ, "NNBT_DOUBLE_FAULT": faults}
     if energy:
         environment["NNBT_DOUBLE_ENERGY"] = energy
@@ -56,7 +56,7 @@ def test_a_window_of_the_timing_loop_is_one_window():
     reading, _ = read("measure")
     assert reading["energy_j"]["ANE"] == 0.035
     assert reading["cpu_cycles"] == 3_000_000
-    assert reading["window_s"] >= 0.06  # of three runs of 20 ms, warm-up left out
+    assert reading["window_s"] >= 0.06  # of three runs of 20 ms, without warm-up
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,12 @@ def test_a_window_of_the_timing_loop_is_one_window():
         ("no_sample", "denied", "returned no sample"),
     ],
 )
-def test_what_stands_in_the_way_is_a_state_with_a_sentence(faults, state, words):
+def test_every_obstacle_is_a_state_with_a_sentence(faults, state, words):
     reading, _ = read("2", "1", faults=faults)
     assert reading["ioreport"] == state
     assert words in reading["detail"]
     assert "energy_j" not in reading
-    # The rest of the reading doesn't depend on it.
+    # The rest of the reading does not depend on it.
     assert reading["cpu_cycles"] == 3_000_000
     assert reading["thermal_state"] == "nominal"
 
@@ -89,7 +89,7 @@ def test_what_stands_in_the_way_is_a_state_with_a_sentence(faults, state, words)
         ("o", "were not updated in that time"),
     ],
 )
-def test_counters_that_stand_still_are_frozen(times, words):
+def test_counters_that_do_not_change_are_frozen(times, words):
     rows = f"CPU Energy,mJ,700,{times};ANE0,mJ,9,{times};GPU Energy,nJ,+5000"
     reading, _ = read("1", "100", energy=rows)
     assert reading["ioreport"] == "frozen_zero"
@@ -98,7 +98,7 @@ def test_counters_that_stand_still_are_frozen(times, words):
     assert "energy_j" not in reading
 
 
-def test_a_window_of_milliseconds_says_nothing_of_frozen_counters():
+def test_a_window_of_milliseconds_says_nothing_about_frozen_counters():
     reading, _ = read("1", "2", energy="CPU Energy,mJ,700")
     assert reading["ioreport"] == "ok"
     assert reading["energy_j"] == {}
@@ -115,7 +115,7 @@ def test_a_window_of_milliseconds_says_nothing_of_frozen_counters():
         ("ANE0,mJ,7", 0),
     ],
 )
-def test_each_unit_becomes_joules(row, joules):
+def test_each_unit_is_converted_to_joules(row, joules):
     reading, _ = read("1", "60", energy=f"{CPU};{row}")
     assert reading["ioreport"] == "ok"
     assert reading["energy_j"]["ANE"] == pytest.approx(joules, rel=1e-12)
@@ -131,15 +131,15 @@ def test_each_unit_becomes_joules(row, joules):
         ("ANE0,mJ,100/450,o/o", "ANE0 covers 0.000 s"),
     ],
 )
-def test_a_change_that_is_not_the_windows_energy_is_left_out(row, words):
+def test_energy_of_another_span_is_left_out(row, words):
     reading, _ = read("1", "60", energy=f"{CPU};{row}")
     assert reading["ioreport"] == "ok"
     assert reading["energy_j"] == {"CPU": 0.05}
     assert words in reading["detail"]
 
 
-def test_publication_times_are_ticks_of_24_mhz():
-    # A tenth of the window is forgiven, so the window is long.
+def test_update_times_are_ticks_of_24_mhz():
+    # The tolerance is a tenth of the window, so the window is long.
     reading, _ = read("1", "1000", energy=f"{CPU};ANE0,mJ,100/450,n")
     assert reading["energy_j"] == {"ANE": 0.35, "CPU": 0.05}
 
@@ -151,7 +151,7 @@ def test_channels_of_other_formats_are_not_read_as_integers():
 
 
 @pytest.mark.parametrize("faults", ["", "nothing_granted", "no_sample", "no_subscription"])
-def test_two_hundred_windows_of_one_subscription_leave_nothing_behind(faults):
+def test_two_hundred_windows_of_one_subscription_leak_nothing(faults):
     read("200", "0", faults=faults)  # the driver counts
 
 
@@ -163,7 +163,7 @@ def test_two_hundred_windows_of_one_subscription_leave_nothing_behind(faults):
         ("hot", "serious"),
         ("critical", "critical"),
         ("no_such_level", "unknown"),
-        # The worse of both ends.
+        # The worse of start and end.
         ("cools_down", "serious"),
         ("warms_up", "serious"),
     ],
@@ -190,7 +190,7 @@ def test_cycles_that_go_backwards_are_null():
     assert reading["cpu_instructions"] == 8_000_000
 
 
-def test_availability_waits_for_the_first_publication():
+def test_availability_waits_for_the_first_update():
     values = "/".join(["700"] * 6 + ["750"])
     reading, _ = read("info", energy=f"CPU Energy,mJ,{values},o/o/o/o/o/o/n")
     assert reading["ioreport"] == "ok"

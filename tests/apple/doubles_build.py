@@ -1,6 +1,6 @@
-"""The doubles' extension in the place of nnbt._native, and its helper process.
+"""Uses the doubles' extension as nnbt._native, and provides their helper process.
 
-A plugin of pytest (-p doubles_build), so that it is loaded before anything of nnbt.
+A pytest plugin (-p doubles_build), so that it is loaded before any module of nnbt.
 NNBT_DOUBLES_BUILD is the build directory (`.ci/apple run`).
 """
 
@@ -36,7 +36,7 @@ live_objects.restype = ctypes.c_long
 
 
 def helper(request, **changes):
-    """The document of the helper for a small chain; `request` overrides its shape."""
+    """The helper's document for a small chain; `request` overrides its shape."""
     # Imported here: the module takes its _native from what _load() put into sys.modules.
     from nnbt.engines.mpsgraph.helper import run_helper
 
@@ -46,7 +46,7 @@ def helper(request, **changes):
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path_factory, monkeypatch):
-    """Nothing stays in the temporary directory, whatever fails."""
+    """Checks that nothing is left in the temporary directory, even after failures."""
     directory = tmp_path_factory.mktemp("tmp")
     monkeypatch.setenv("TMPDIR", str(directory))
     yield
@@ -61,7 +61,7 @@ def fault(monkeypatch):
 
 @pytest.fixture
 def script(monkeypatch):
-    """Sets what the engine says of itself and counts, {register: change per evaluation}."""
+    """Sets what the engine reports and counts, {register: change per evaluation}."""
 
     def set_(changes, /, **said):
         words = [f"{key}={value}" for key, value in {**said, **changes}.items()]

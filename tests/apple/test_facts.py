@@ -1,4 +1,4 @@
-"""The conformance check finds what it's there to find (no compiler and no network needed)."""
+"""The conformance check finds planted faults (needs no compiler and no network)."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_private_declaration_that_differs_from_its_source_is_found(modules):
     assert "declared without a source" in check.private_problems([*declared, extra])[0]
 
 
-def test_a_selector_that_nobody_declared_is_found(modules, tmp_path):
+def test_an_undeclared_selector_is_found(modules, tmp_path):
     _, check = modules
     names = b"count\0noSuchThing:\0setPreferredDevice:\0"
     header = bytearray(32 + 72 + 80)

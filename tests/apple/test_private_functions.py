@@ -1,4 +1,4 @@
-"""The check of the private C functions finds what it's there to find (no compiler needed)."""
+"""The check of private C functions finds planted faults (needs no compiler)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The peak chains of arm64 under QEMU: right sums, right work, right code on many processors.
+"""The arm64 peak chains under QEMU: correct sums, work and code on many CPUs.
 
 NNBT_ARM64_BUILD is the build directory, NNBT_QEMU the emulator (`.ci/arm64`). Emulation says
-nothing of speed, so the test of the clock is left out.
+nothing about speed, so the test of the clock is skipped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ALL = SVE | SVE_NEURAL | SME
 
 @dataclass(frozen=True)
 class Cpu:
-    """What QEMU shows: lengths in bits, and which of the chains of SVE and SME must run on it."""
+    """A CPU of QEMU: lengths in bits, and the SVE and SME chains that must run on it."""
 
     name: str  # as pytest shows it
     options: str  # of QEMU
@@ -111,7 +111,7 @@ def test_work_grows_with_the_length_of_vectors_and_its_square_for_tiles(cpu):
 
 
 @on_each
-def test_sums_are_the_closed_forms(cpu):
+def test_sums_are_correct(cpu):
     left_out = ["the clock of a core*"] + ([] if cpu.full_length else ["full length*"])
     command = [BUILD / "nnbt_tests", "--source-file=*test_peak.cpp"]
     result = subprocess.run(

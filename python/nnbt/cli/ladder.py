@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nnbt.cli import raise_on_interrupt
 from nnbt.cli.run import Files
 from nnbt.ladder.files import ladder_csv
 from nnbt.ladder.run import measure_ladder
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nnbt.ladder.rungs import Ladder
+    from nnbt.pipeline.plan import Plan
     from nnbt.results.result import Result
     from nnbt.spec.options import Options
 
@@ -32,6 +34,11 @@ class Climbing(Console):
     def __init__(self, options: Options) -> None:
         super().__init__(options.max_seconds, options.runs)
         self.so_far = Run({}, sys.argv[1:], now())
+
+    def planned(self, plan: Plan) -> None:
+        """Everything is loaded."""
+        raise_on_interrupt()
+        super().planned(plan)
 
     def finished(self, result: Result, run: Run) -> None:
         """Keeps the case."""

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np  # noqa: F401  engines import it later, in the middle of a run
 
+from nnbt.cli import raise_on_interrupt
 from nnbt.machine.files import check_writable, is_stream, own_stream, write_atomically
 from nnbt.pipeline.session import execute
 from nnbt.results.columns import csv_text
@@ -20,6 +22,7 @@ from nnbt.terminal.progress import Console
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from nnbt.pipeline.plan import Plan
     from nnbt.results.result import Result, Run
     from nnbt.spec.options import Options
 
@@ -86,6 +89,11 @@ class Writing(Console):
     def __init__(self, options: Options, files: Files) -> None:
         super().__init__(options.max_seconds, options.runs)
         self._files = files
+
+    def planned(self, plan: Plan) -> None:
+        """Everything is loaded."""
+        raise_on_interrupt()
+        super().planned(plan)
 
     def finished(self, result: Result, run: Run) -> None:
         """Writes and prints."""

@@ -20,7 +20,6 @@ VARIANTS = {"fp16": "float16", "int8": "int8", "qdq": "qdq", "w8a8": "w8a8"}
 MLX_DTYPES = ("float16", "bfloat16", "float32")
 GPU_DTYPES = ("float16", "qdq", "w8a8")
 ANE_DTYPES = ("float16", "int8", "qdq", "w8a8")
-WEIGHTS = ("own", "shared")
 PROBE_OPS = {"cpu": 3e8, "gpu": 3e11}
 """Operations of the small chain that predicts the time of a large one: 0.15 s on two CPUs."""
 

@@ -1,8 +1,9 @@
 """Checks the stub headers and the built libraries against Apple's API (apple_api.json).
 
-Sources use only what the stubs declare (the compiler says so), the stubs agree with the SDK (this),
-and what a built library sends beyond them is exactly the private selectors of objc/private_api.h,
-which agree with private_api.json: each private class, selector, type and name with who has seen it.
+Sources use only what the stubs declare (ensured by the compiler), the stubs agree with the SDK
+(checked here), and a built library sends, in addition, exactly the private selectors in
+objc/private_api.h, which agree with private_api.json: each private class, selector, type and name
+with its source.
 
 usage: check.py stubs CLANG [FLAG...]
        check.py binary MACH_O...
@@ -23,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 PRIVATE_HEADER = HERE.parents[2] / "objc/private_api.h"
 PRIVATE_API = json.loads((HERE / "private_api.json").read_text())
 NEWEST_IOS = (18, 0)  # macOS 15's sibling: what the runner may use unguarded
-# Sent by the compiler or declared by the system's own NSObject.h, not by our stubs.
+# Sent by the compiler, or declared in the system's NSObject.h instead of our stubs.
 NSOBJECT = {
     "alloc", "class", "description", "init", "isKindOfClass:", "new", "respondsToSelector:",
     "instancesRespondToSelector:", ".cxx_construct", ".cxx_destruct",
@@ -53,7 +54,7 @@ def split_signature(signature: str) -> tuple[str, list[str]]:
 
 
 def agree(ours: str, theirs: str) -> bool:
-    """Whether a declared kind fits the metadata's; it keeps no enumeration's name."""
+    """Whether a declared kind matches the metadata, which has no names of enumerations."""
     if theirs.startswith("block"):
         theirs = "block"
     elif theirs in ("instancetype", "Class", "id") or re.match(r"id<|[A-Z]\w*\*(<.*)?$", theirs):
@@ -85,7 +86,7 @@ def signature_problems(declaration: Declaration, signature: str) -> list[str]:
 
 
 def problems_of(declaration: Declaration, fact: dict[str, object] | None) -> list[str]:
-    """What is wrong with one declaration; nothing for one that agrees with the SDK."""
+    """Differences between a declaration and the SDK."""
     if fact is None:
         return [f"{declaration.where}: not in the SDK (or run extract.py again)"]
     if declaration.kind == "class" and (fact["super"] or "") != declaration.superclass:
@@ -103,7 +104,7 @@ def problems_of(declaration: Declaration, fact: dict[str, object] | None) -> lis
 
 
 def selectors(binary: bytes) -> set[str]:
-    """The selectors that an arm64 Mach-O file sends or asks for (__objc_methname)."""
+    """The selectors that an arm64 Mach-O file sends or looks up (__objc_methname)."""
     (commands,) = struct.unpack_from("<I", binary, 16)
     at = 32
     for _ in range(commands):
@@ -120,7 +121,7 @@ def selectors(binary: bytes) -> set[str]:
 
 
 def private_selectors() -> set[str]:
-    """The allow-list: selectors whose source private_api.json names."""
+    """The allow-list: selectors with a source in private_api.json."""
     return {re.sub(r"^.\[\S+ (.*)\]$", r"\1", where) for where in PRIVATE_API["selectors"]}
 
 
@@ -185,7 +186,7 @@ def main() -> None:
         paths = [Path(path) for path in sys.argv[2:]]
         for path in paths:
             problems += check_binary(path, public)
-        # What nothing uses any more doesn't belong on the list.
+        # Entries that are no longer used must be removed.
         named = set().union(*(private_names(path.read_bytes()) for path in paths))
         listed = PRIVATE_API["classes"].keys() | PRIVATE_API["names"].keys()
         problems += [f"{name}: listed, but no binary names it" for name in listed - named]

@@ -1,8 +1,8 @@
 """Checks the private C functions that objc/ looks up against their facts.
 
 objc/private_functions.h declares them; private_functions.json is the allow-list, with types,
-ownership and a source for each function and each key of IOReport's dictionaries. Nothing else of
-these libraries may be named in the sources or in a built binary, and nothing may be linked.
+ownership and a source for each function and each key of IOReport's dictionaries. Sources and built
+binaries may not name anything else of these libraries, and may not link them.
 
 usage: check_functions.py [MACH_O...]
 """
@@ -45,7 +45,7 @@ def kind_of(written: str) -> str:
 
 
 def declared(header: str) -> dict[str, dict[str, Any]]:
-    """Type and ownership of each function in the header, in the words of the facts."""
+    """Type and ownership of each function in the header, in the notation of the facts."""
     found = {}
     for match in TYPEDEF.finditer(header):
         arguments = ", ".join(kind_of(part) for part in match["arguments"].split(","))
@@ -76,7 +76,7 @@ def header_problems(header: str, facts: dict[str, Any]) -> list[str]:
 
 
 def source_problems(sources: str, facts: dict[str, Any]) -> list[str]:
-    """Names in string literals that no fact has, and facts that no source uses."""
+    """Names in string literals without a fact, and facts that no source uses."""
     literals = set(re.findall(r'"([^"\n]*)"', sources))
     named = {text for text in literals if NAME.fullmatch(text)}
     known = {*facts["functions"], *facts["keys"]}

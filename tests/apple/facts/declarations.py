@@ -1,4 +1,4 @@
-"""What the stub headers in tests/apple/sdk declare, out of clang's syntax tree."""
+"""What the stub headers in tests/apple/sdk declare, from clang's syntax tree."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def kind_of(qualified: dict[str, str]) -> str:
         return "block"
     if written == "SEL":
         return "SEL"
-    if re.fullmatch(r"\w+Ref", written):  # CoreFoundation's, which the metadata takes for objects
+    if re.fullmatch(r"\w+Ref", written):  # CoreFoundation: objects in the metadata
         return "object"
     if plain in ("id", "Class", "instancetype") or plain.startswith("id<"):
         return "object"
@@ -121,7 +121,7 @@ def _interface(node: dict[str, Any]) -> Iterator[Declaration]:
         kind = "protocol" if node["kind"] == "ObjCProtocolDecl" else "class"
         superclass = node.get("super", {}).get("name", "")
         if kind == "class" and not superclass:
-            return  # @class; a definition without a superclass doesn't compile
+            return  # @class; a definition without a superclass does not compile
         yield Declaration(kind, owner, owner, superclass=superclass)
     for member in node.get("inner", []):
         if member["kind"] == "ObjCMethodDecl":
@@ -160,7 +160,7 @@ def _declarations(node: dict[str, Any]) -> Iterator[Declaration]:
 
 
 def _parsed(clang: Sequence[str], source: str, part_of_path: str) -> list[Declaration]:
-    """The declarations in `source` whose file's path has that part."""
+    """The declarations in files whose path contains `part_of_path`."""
     command = [*clang, "-x", "objective-c++", "-fobjc-arc", "-fblocks", "-fsyntax-only"]
     done = subprocess.run(
         [*command, "-Xclang", "-ast-dump=json", "-"],
@@ -185,5 +185,5 @@ def stub_declarations(clang: Sequence[str], frameworks: Sequence[str]) -> list[D
 
 
 def header_declarations(clang: Sequence[str], header: Path) -> list[Declaration]:
-    """Every declaration of one of our own headers."""
+    """Every declaration in one of our headers."""
     return _parsed(clang, f'#import "{header}"\n', str(header))

@@ -1,6 +1,6 @@
 """Writes apple_api.json: what Apple's SDK says about each declaration of the stub headers.
 
-Facts only, out of two npm packages: @nativescript/macos-node-api (the macOS SDK's selectors, types
+Facts only, from two npm packages: @nativescript/macos-node-api (the macOS SDK's selectors, types
 and values, MIT) and @nativescript/types-ios (first iOS release of each, Apache-2.0).
 
 The macOS SDK has no UIKit, so the declarations for the iOS app are compared with the typings only:
@@ -21,7 +21,7 @@ from declarations import Declaration, stub_declarations
 from nsmd import Api, Interface, read_api
 
 HERE = Path(__file__).resolve().parent
-# A name stands for the header that has the framework's own name.
+# A name without a path means the framework's main header.
 FRAMEWORKS = (
     "Foundation",
     "Metal",
@@ -36,7 +36,7 @@ FRAMEWORKS = (
 
 
 def method_signature(api: Api, owner: str, name: str) -> str | None:
-    """The signature of a selector, also where a superclass or protocol of the owner has it."""
+    """The signature of a selector, which a superclass or protocol of the owner may declare."""
     seen: set[int] = set()
     todo: list[Interface | None] = [api.classes.get(owner), api.protocols.get(owner)]
     while todo:
@@ -52,7 +52,7 @@ def method_signature(api: Api, owner: str, name: str) -> str | None:
 
 
 def constant_value(api: Api, declaration: Declaration) -> int | None:
-    """The value of a constant; the metadata leaves out the prefix that an enumeration shares."""
+    """The value of a constant; the metadata omits the common prefix of an enumeration."""
     constants = api.enums.get(declaration.owner, {})
     endings = [key for key in constants if declaration.name.endswith(key)]
     return constants[max(endings, key=len)] & 0xFFFFFFFF if endings else None
@@ -116,7 +116,7 @@ def read_typings(folder: Path) -> Typings:
 
 
 def newest(*releases: str) -> str:
-    """The latest of several release numbers, empty ones left out."""
+    """The latest of several release numbers; empty ones are ignored."""
     known = [release for release in releases if release]
     return max(known, key=lambda text: tuple(map(int, text.split("."))), default="")
 
@@ -136,7 +136,7 @@ def method_fact(declaration: Declaration, api: Api, typings: Typings) -> dict[st
 
 
 def fact_of(declaration: Declaration, api: Api, typings: Typings) -> dict[str, object] | None:
-    """What the SDK says about a declaration; None where it doesn't know it."""
+    """What the SDK says about a declaration; None if it has none."""
     owner, name = declaration.owner, declaration.name
     if declaration.kind == "method":
         return method_fact(declaration, api, typings)

@@ -2,7 +2,7 @@
 
 Its arm64 binary has a section __objc_metadata ("NSMD", version 1) that describes every class,
 protocol, function and enumeration of the macOS SDK: selectors with argument and result kinds. The
-layout is little-endian; a list goes on while the top bit of an entry is set.
+layout is little-endian; a list continues while the top bit of an entry is set.
 """
 
 from __future__ import annotations
@@ -249,5 +249,5 @@ class _Reader:
 
 
 def read_api(binary: Path) -> Api:
-    """Everything that the metadata in `binary` says."""
+    """All metadata in `binary`."""
     return _Reader(metadata_section(binary.read_bytes())).read()

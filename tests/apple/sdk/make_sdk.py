@@ -1,8 +1,8 @@
 """Composes a sysroot for arm64 macOS and iOS on Linux.
 
 libc headers and libc++ come from the ziglang package, framework headers from this folder, and the
-linker's text stubs (.tbd) from the tables below: a symbol that our sources use and that isn't
-listed is a link error.
+linker's text stubs (.tbd) from the tables below: using a symbol that is not listed
+is a link error.
 
 usage: make_sdk.py TARGET_DIRECTORY NM LIBCXX_SHARED_LIBRARY...
 """
@@ -70,7 +70,7 @@ SETTINGS = {
     "MaximumDeploymentTarget": "15.0.99",
     "DefaultDeploymentTarget": "15.0",
 }
-# Exported by macOS's libc++ but not by Debian's: std::atomic waits on 64 bits there.
+# In macOS's libc++ but not in Debian's: std::atomic waits on 64 bits there.
 DARWIN_CXX = ["_ZNSt3__120__libcpp_atomic_waitEPVKvx"]
 OBJC_SYMBOLS = """
     objc_msgSend objc_msgSendSuper2 objc_alloc objc_alloc_init objc_opt_new objc_opt_class
@@ -133,7 +133,7 @@ def link_headers(sdk: Path, zig: Path) -> None:
 
 def write_libraries(sdk: Path, zig: Path, cxx: list[str]) -> None:
     lib = sdk / "usr/lib"
-    # zig's stub names arm64e only, and an arm64e.x1 that lld doesn't know; user code is arm64.
+    # zig's stub lists only arm64e, and an arm64e.x1 that lld does not know; user code is arm64.
     text = (zig / "libc/darwin/libSystem.tbd").read_text()
     text = re.sub(r",\s*arm64e\.x1-\w+", "", text)
     lib.mkdir(parents=True)

@@ -277,7 +277,6 @@ TEST_CASE("live counters override a mask that reads back as zero; zeros do not")
 }
 
 TEST_CASE("fewer than three windows are refused") {
-  Engine engine;
   ReplayOptions options;
   options.windows = 2;
   CHECK_THROWS_AS(replay(one_region(), whole(), small(), options, {}), std::invalid_argument);
