@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from nnbt._native import Unsupported
 from nnbt.machine.devices import DEVICES, default_device
 from nnbt.machine.facts import machine
 from nnbt.pipeline.matrix import ENGINES, cell_of, cells, engines_of
 from nnbt.spec.case import Case
+from nnbt.spec.cell import Cell
 from nnbt.spec.dtypes import dtype
 from nnbt.spec.errors import Refusal
 from nnbt.spec.metric import METRICS
 from nnbt.spec.options import Options, check, one_of, params_of, spelled
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from nnbt.spec.cell import Cell
 
 
 @dataclass(frozen=True)
