@@ -121,13 +121,7 @@ def test_published_throughput_reproduces(name):
 def decode_standard(variant, **options):
     compute, output_stall, dma_mib, planar, traffic = STANDARD[variant]
     row = PUBLISHED[f"standard {variant}"]
-    deltas = {
-        10: row.nominal,
-        13: compute,
-        15: output_stall,
-        17: round(dma_mib * MIB),
-        21: planar,
-    }
+    deltas = {10: row.nominal, 13: compute, 15: output_stall, 17: round(dma_mib * MIB), 21: planar}
     options = {"traffic_bytes": traffic, "wall_ns": row.wall_ms * 1e6} | options
     return ane.decode(
         deltas, macs=row.macs, precision=row.precision, architecture="h16g", **options
@@ -320,12 +314,7 @@ def test_status_by_data(deltas, status):
 def window(nominal, *, lines=10_494_464, evaluations=10):
     before = [1_000] * 29
     after = list(before)
-    for index, change in {
-        10: nominal,
-        21: lines,
-        22: lines // 2,
-        23: 770 * nominal,
-    }.items():
+    for index, change in {10: nominal, 21: lines, 22: lines // 2, 23: 770 * nominal}.items():
         after[index] += change * evaluations
     return ane.Window(before, after, evaluations, wall_ns=20_610_000, hw_ns=20_500_000)
 

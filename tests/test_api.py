@@ -162,13 +162,7 @@ class Recorder(Listener):
 def test_a_listener_sees_every_case(fake_measure: FakeMeasure) -> None:
     recorder = Recorder()
     nnbt.run("flops", "cpu", ["int8", "q4"], [64], measure=fake_measure, listener=recorder)
-    assert recorder.events == [
-        2,
-        "1/2 int8",
-        ("OK", 1, False),
-        "2/2 q4",
-        ("OK", 2, True),
-    ]
+    assert recorder.events == [2, "1/2 int8", ("OK", 1, False), "2/2 q4", ("OK", 2, True)]
 
 
 def test_a_case_that_fails_is_a_row_and_the_others_go_on(

@@ -276,8 +276,7 @@ def test_enqueue_counts_every_submission_and_says_so():
 
 
 @pytest.mark.parametrize(
-    ("enqueue", "k", "lengths"),
-    [(1, 7, [7]), (2, 6, [3, 3]), (2, 7, [3, 3, 1]), (2, 2, [2])],
+    ("enqueue", "k", "lengths"), [(1, 7, [7]), (2, 6, [3, 3]), (2, 7, [3, 3, 1]), (2, 2, [2])]
 )
 def test_lengths_add_up_to_the_layers_asked_for(enqueue, k, lengths):
     chain = Chain.of(case(layers=3, enqueue=enqueue))

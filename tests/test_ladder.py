@@ -49,12 +49,7 @@ def result(engine: str = "mlx", rate: float = 1e9, **changes: Any) -> Result:
     params = changes.pop("params", {"cpu_workers": 2})
     case = Case(metric, changes.pop("device", "cpu"), engine, "float32", 1024, params)
     row = Result(
-        case,
-        verdict="VALID",
-        rate=rate,
-        best_rate=rate,
-        median_s=1e-3,
-        unit=UNITS[metric],
+        case, verdict="VALID", rate=rate, best_rate=rate, median_s=1e-3, unit=UNITS[metric]
     )
     return replace(row, **changes)
 
@@ -882,10 +877,7 @@ def test_a_library_without_the_product_is_refused_before_anything_is_measured(
     [
         (SGEMM.replace("FACTOR", "1"), ""),
         ("int cblas_dgemm;", "no function"),
-        (
-            "#include <unistd.h>\n__attribute__((constructor)) static void e(void) { _exit(3); }",
-            "",
-        ),
+        ("#include <unistd.h>\n__attribute__((constructor)) static void e(void) { _exit(3); }", ""),
         (
             "#include <stdio.h>\n"
             '__attribute__((constructor)) static void hi(void) { printf("\\xff banner "); }\n'
