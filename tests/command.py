@@ -1,7 +1,5 @@
 """The installed command in a process of its own."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

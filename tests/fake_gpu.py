@@ -1,17 +1,13 @@
 """A GPU that isn't there: MLX on the CPU whose custom kernels are NumPy, by the kernel's name."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nnbt.spec.formats import FORMATS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def _block_sums(call: dict[str, Any]) -> Any:

@@ -1,7 +1,5 @@
 """Site-packages folders made for one test, and NVIDIA drivers that answer as a test wants."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,43 +4,35 @@ A fault gets a MonkeyPatch and the FakeMeasure of its run, changes one of them, 
 arguments of nnbt.run that differ from those of the clean twin.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from fake_measure import FLOOR, STEADY, FakeSamples, units_of
+from fake_measure import FLOOR, STEADY, FakeMeasure, FakeSamples, units_of
 from nnbt import _native
 from nnbt.engines.mlx import bandwidth as mlx_bandwidth
 from nnbt.engines.mlx import flops as mlx_flops
 from nnbt.engines.mlx import integers as mlx_integers
 from nnbt.engines.mlx.bandwidth import OPS
 from nnbt.engines.mlx.data import Data, sample_indices
-from nnbt.engines.mlx.setup import Setup
+from nnbt.engines.mlx.setup import Graph, Setup
 from nnbt.engines.mpsgraph import counters
 from nnbt.machine import mlx
 from nnbt.machine.facts import machine
 from nnbt.peaks.published import Ceiling
 from nnbt.pipeline import case as case_runner
 from nnbt.pipeline import session as runner
+from nnbt.spec.cell import Request
 from nnbt.spec.details import Details, EvaluationWork, Placement, SharedWindow, SideRates
-from nnbt.spec.workload import After
+from nnbt.spec.workload import After, SamplesLike, Workload
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fake_measure import FakeMeasure
-    from nnbt.engines.mlx.setup import Graph
-    from nnbt.spec.cell import Request
-    from nnbt.spec.workload import SamplesLike, Workload
-
-    Plant = Callable[[pytest.MonkeyPatch, FakeMeasure], dict[str, Any] | None]
+Plant = Callable[[pytest.MonkeyPatch, FakeMeasure], dict[str, Any] | None]
 
 
 @dataclass(frozen=True)

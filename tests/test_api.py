@@ -1,13 +1,10 @@
 """nnbt.run and the names of the package."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,13 +13,11 @@ import nnbt
 from fake_measure import FakeMeasure
 from nnbt.engines.mlx import flops as mlx_flops
 from nnbt.pipeline.listener import Listener
+from nnbt.pipeline.plan import Plan
+from nnbt.results.result import Result, Run
+from nnbt.spec.case import Case
 from nnbt.spec.options import OPTIONS
 from result_schema import document_of
-
-if TYPE_CHECKING:
-    from nnbt.pipeline.plan import Plan
-    from nnbt.results.result import Result, Run
-    from nnbt.spec.case import Case
 
 
 def test_the_documented_example() -> None:

@@ -1,7 +1,5 @@
 """The installed command: what it refuses, prints, writes, and how it ends."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os
@@ -11,7 +9,7 @@ import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,13 +17,11 @@ from command import ANSI, COMMAND, QUICK, environment, nnbt, on_terminal, shell
 from fake_measure import FakeMeasure
 from nnbt.cli import main as cli
 from nnbt.ladder import run as ladder_run
+from nnbt.pipeline.listener import Listener
 from nnbt.pipeline.session import execute
+from nnbt.results.result import Run
+from nnbt.spec.options import Options
 from result_schema import validate
-
-if TYPE_CHECKING:
-    from nnbt.pipeline.listener import Listener
-    from nnbt.results.result import Run
-    from nnbt.spec.options import Options
 
 # What cannot be done, and what the sentence has to name.
 REFUSALS = [

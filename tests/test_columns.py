@@ -1,7 +1,5 @@
 """nnbt.results.columns: numbers by size on a terminal, plain numbers in CSV."""
 
-from __future__ import annotations
-
 import csv
 import math
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """Metric conv and its command: arithmetic, checked results on the CPU, refusals, and the MPSGraph
 seam against a step that computes nothing."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json

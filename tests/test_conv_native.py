@@ -3,8 +3,6 @@
 The runner itself is tested on doubles by `.ci/apple run`.
 """
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

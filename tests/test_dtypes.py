@@ -1,7 +1,5 @@
 """nnbt.spec.dtypes: names, sizes and units of element types."""
 
-from __future__ import annotations
-
 import pytest
 
 from nnbt._native import Unsupported

@@ -1,7 +1,5 @@
 """Engines native, kernel, library and mlx-compiled: their cells, their counts, planted faults."""
 
-from __future__ import annotations
-
 import csv
 import datetime as dt
 import io
@@ -9,9 +7,10 @@ import itertools
 import json
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,9 +51,6 @@ from nnbt.spec.formulas import arrays
 from nnbt.spec.options import Options
 from nnbt.spec.workload import After
 from nnbt.terminal.tables import table_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 N = 64
 CHAINS = [row for row in _native.peak_chains() if row.name != CLOCK_CHAIN]

@@ -1,7 +1,5 @@
 """off_sums: an element that is wrong anywhere moves the sum of its row and of its column."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import re
 from itertools import groupby
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +15,6 @@ from nnbt.engines.kernel.sources import text
 from nnbt.engines.kernel.sources.chip_clock import LEAST_NS, chip_clock
 from nnbt.engines.kernel.sources.instructions import has_tcgen05, successor_note
 from nnbt.machine import mlx as _mlx
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SMALL_STREAM = {"array_bytes": 2**20, "launches": 3}
 SMALL = {

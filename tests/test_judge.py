@@ -1,7 +1,5 @@
 """Every row of CHECKS can fail: a fault is planted into a clean case and changes its verdict."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,12 +1,11 @@
 """The ladder: rungs out of results, the picture, causes of losses, a BLAS that is tried."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,9 +35,6 @@ from nnbt.spec.options import Options
 from nnbt.spec.precision import mlx_precision
 from nnbt.terminal.ladder_picture import bar, ladder_text
 from result_schema import validate
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 UNITS = {"flops": "FLOP/s", "bandwidth": "B/s"}
 BLAS = "libblas-bd8a282c.so.3.10.0"

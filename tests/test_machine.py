@@ -1,14 +1,12 @@
 """nnbt.machine.facts: made-up trees of files, and a fake NVML that is a real library."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -17,9 +15,6 @@ from fake_site import compile_library
 from nnbt.machine import cgroup, devices
 from nnbt.machine import facts as machine
 from nnbt.machine.cuda import DriverState
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc and /sys")
 GIB = 2**30

@@ -1,7 +1,5 @@
 """Every cell metric x engine x device x dtype gives a checked result or refuses in a sentence."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import sys

@@ -1,7 +1,5 @@
 """nnbt.measure: the native loop around Python callables and native steps."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import itertools
@@ -13,15 +11,12 @@ import sys
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
 import nnbt
 from nnbt import _native
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 def nothing() -> None:

@@ -1,7 +1,5 @@
 """nnbt.machine.mlx: which libmlx.so is loaded, and the command that a refusal names."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -9,11 +7,13 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import ModuleSpec
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -21,10 +21,6 @@ from fake_site import LIBRARY, Site
 from nnbt import _native
 from nnbt._native import Unsupported
 from nnbt.machine import mlx as nnbt_mlx
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import ModuleType
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="on macOS one MLX serves all machines")
 

@@ -1,7 +1,5 @@
 """The binding of STREAM kernels and peak chains: tables, Steps, refusals, planted faults."""
 
-from __future__ import annotations
-
 import gc
 
 import numpy as np

@@ -1,20 +1,15 @@
 """nnbt.machine.cuda: the driver, its devices, and what the NVIDIA wheels contain."""
 
-from __future__ import annotations
-
 import sys
+from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from fake_site import LIBRARY, Site
 from nnbt._native import Unsupported
 from nnbt.machine import cuda, mlx, nvml
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NVIDIA libraries are for Linux")
 

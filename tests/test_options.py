@@ -1,7 +1,5 @@
 """OPTIONS: each row is an option of the commands, a keyword of nnbt.run, and a line of the docs."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """nnbt.pipeline.plan: options become cases, or one sentence."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """nnbt.results.result: JSON without NaN, and files that are whole or old."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

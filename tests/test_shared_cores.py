@@ -1,11 +1,10 @@
 """Hidden SMT: reported where a pair of CPUs shows it, and not where other work takes the time."""
 
-from __future__ import annotations
-
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,9 +19,6 @@ from nnbt.machine.shared_cores import (
     measure_pair,
     port_chain,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FMA = "avx2_float32"
 Guest = dict[int, int]

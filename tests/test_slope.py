@@ -1,9 +1,7 @@
 """nnbt.timing.slope: the line through times of K units, and what it proves."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,9 +16,6 @@ from nnbt.timing.slope import (
     measure_slope,
     proves_work,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FLOOR = 20e-6
 

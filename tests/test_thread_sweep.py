@@ -1,12 +1,11 @@
 """The sweep over threads: its cases, the knee, and where it is shown."""
 
-from __future__ import annotations
-
 import csv
 import io
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -28,9 +27,6 @@ from nnbt.spec.options import Options
 from nnbt.spec.threads import thread_counts
 from nnbt.terminal.tables import table_text
 from result_schema import document_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOISY = Reason("BACKGROUND_LOAD", "Others were busy.", "suspect")
 

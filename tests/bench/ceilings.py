@@ -11,8 +11,6 @@ not report (nnbt.machine.shared_cores); only with that evidence the bar is that 
     python tests/bench/ceilings.py [--rounds 8]
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil
