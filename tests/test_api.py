@@ -129,9 +129,7 @@ def test_zeros_are_compared_with_random_data(fake_measure: FakeMeasure) -> None:
         ({"metric": "conv", "weights": "mine"}, "^Unknown weights 'mine': use one of own shared"),
     ],
 )
-def test_what_can_not_be_is_refused_before_anything_is_measured(
-    arguments: dict[str, object], part: str, fake_measure: FakeMeasure
-) -> None:
+def test_refusals(arguments: dict[str, object], part: str, fake_measure: FakeMeasure) -> None:
     with pytest.raises(nnbt.Unsupported, match=part):
         nnbt.run(**arguments, measure=fake_measure)  # type: ignore[arg-type]
     assert fake_measure.calls == []
@@ -160,7 +158,7 @@ def test_a_listener_sees_every_case(fake_measure: FakeMeasure) -> None:
     assert recorder.events == [2, "1/2 int8", ("OK", 1, False), "2/2 q4", ("OK", 2, True)]
 
 
-def test_a_case_that_fails_is_a_row_and_the_others_go_on(
+def test_a_failing_case_is_a_row(
     fake_measure: FakeMeasure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: object) -> None:

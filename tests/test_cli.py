@@ -294,9 +294,7 @@ def test_a_named_pipe_without_a_reader_does_not_wait_for_ever(tmp_path: Path) ->
         ("dangling", "no/such/file", "no/such"),
     ],
 )
-def test_links_that_lead_nowhere_are_found_before_measuring(
-    link: str, target: str, part: str, tmp_path: Path
-) -> None:
+def test_broken_links_are_refused(link: str, target: str, part: str, tmp_path: Path) -> None:
     (tmp_path / link).symlink_to(target)
     assert_refused(nnbt("--csv", link, "--json", "r.json", cwd=tmp_path), part)
 
@@ -371,7 +369,7 @@ def wait_for_rows(path: Path, count: int, process: subprocess.Popen[str]) -> Non
     ("sent", "code", "word"),
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
 )
-def test_a_signal_keeps_the_finished_cases(
+def test_signals_keep_finished_cases(
     sent: signal.Signals, code: int, word: str, tmp_path: Path
 ) -> None:
     files = ["--csv", tmp_path / "r.csv", "--json", tmp_path / "r.json"]
@@ -405,7 +403,7 @@ def test_a_signal_keeps_the_finished_cases(
         (["ladder"], "--json"), (["info"], ""), (["sign-helper"], ""),
     ],
 )  # fmt: skip
-def test_an_early_end_says_what_is_left(
+def test_early_ends(
     args: list[str], left: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     def end(*_: object, **__: object) -> None:
@@ -419,9 +417,7 @@ def test_an_early_end_says_what_is_left(
     assert (";" in line) is bool(left)
 
 
-def test_an_interrupted_ladder_keeps_its_cases(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
-) -> None:
+def test_interrupted_ladder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     rungs: list[Options] = []
 
     def first_only(asked: Options, *, listener: Listener, **_: object) -> Run:

@@ -183,9 +183,7 @@ def test_refusals(key, gpu_capability, sentence, mx):
         ((12, 1), "int8", "compute capability 12.1", False),
     ],
 )
-def test_chips_after_hopper_say_which_instruction_multiplies(
-    gpu_capability, dtype, words, successor, mx
-):
+def test_chips_after_hopper_name_the_instruction(gpu_capability, dtype, words, successor, mx):
     note = successor_note(gpu_capability, dtype)
     assert words in note
     assert bool(note) is bool(words)
@@ -579,9 +577,7 @@ def test_fma_loop_is_all_fma(architecture, tmp_path: Path):
     ("name", "loads", "stores"),
     [("read", 8, 0), ("write", 0, 8), ("copy", 8, 8), ("add", 16, 8), ("triad", 16, 8)],
 )
-def test_streams_use_16_bytes_and_load_before_they_store(
-    name, loads, stores, cache, tmp_path: Path
-):
+def test_streams_use_16_bytes_and_load_before_storing(name, loads, stores, cache, tmp_path: Path):
     cubin = compiled(f"{name}-float32-cuda", "sm_90a", UNROLL=8, CACHE=cache).cubin
     names = [
         op for op in instructions(nvrtc.disassemble(cubin, tmp_path)) if re.match(r"(LDG|STG)", op)

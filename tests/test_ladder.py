@@ -283,9 +283,7 @@ H200 = {"device_name": "NVIDIA H200", "cpu": "Intel(R) Xeon(R) Platinum 8480+"}
         ("bandwidth", "cpu", "float32", 307.2e9),
     ],
 )
-def test_published_figures_come_from_the_table(
-    metric: str, device: str, dtype: str, rate: float
-) -> None:
+def test_published_peaks_of_the_table(metric: str, device: str, dtype: str, rate: float) -> None:
     found = published(metric, device, dtype, H200)
     assert found.rate == pytest.approx(rate, rel=1e-3)
     assert found.by
@@ -324,7 +322,7 @@ def test_a_known_processor_is_not_called_unknown() -> None:
         ("library", "gpu", "int8", True, "library", "int8"),
     ],
 )
-def test_each_rung_is_measured_in_its_type(
+def test_dtypes_of_rungs(
     key: str, device: str, asked: str, tf32: bool, engine: str, dtype: str
 ) -> None:
     options = Options(metrics=("flops",), dtypes=(asked,))
@@ -513,9 +511,7 @@ def test_hidden_smt_says_what_whole_cores_can_do() -> None:
     assert conditions.hidden_smt(more_than_one_core_does) is None
 
 
-def test_the_reference_blas_is_no_cause_once_another_is_preloaded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_preloaded_blas_is_no_reference_blas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_PRELOAD", "/usr/lib/libopenblas.so.0")
     host = Host(2, 16, mlx_blas=BLAS, preloaded=conditions.preloaded())
     assert explained(replace(HOLDS["REFERENCE_BLAS"][0], host=host)) == [("mlx", "UNKNOWN")]
@@ -586,9 +582,7 @@ def test_a_rung_that_can_not_be_is_a_sentence_and_the_others_are_measured() -> N
     assert by_key["mlx"].rate
 
 
-def test_a_large_loss_below_the_clock_is_looked_at_for_hidden_smt(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_large_loss_below_the_clock_tests_for_hidden_smt(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, int]] = []
     monkeypatch.setattr(
         ladder_run, "find_shared_cores", lambda _, chain, threads: asked.append((chain, threads))
@@ -631,9 +625,7 @@ def test_a_rate_out_of_a_cache_says_so() -> None:
     assert best_of(RUNGS["native"], run_of(row)).by == "native copy, ordinary stores"
 
 
-def test_the_library_of_apple_gpus_is_a_row_with_a_sentence(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_library_of_apple_gpus_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library_steps.sys, "platform", "darwin")
     with pytest.raises(nnbt.Unsupported, match=r"MPSMatrixMultiplication.*--engine kernel"):
         library_steps.cublaslt(None)  # type: ignore[arg-type]
@@ -701,7 +693,7 @@ def test_a_gpu_has_the_same_rungs(on_h200: list[Options]) -> None:
     ("tf32", "above", "published_rate"),
     [("default", "tfloat32", 494.7e12), ("off", "float32", 67e12)],
 )
-def test_float32_is_set_against_what_mlx_makes_of_it(
+def test_precision_of_float32(
     tf32: str, above: str, published_rate: float, on_h200: list[Options]
 ) -> None:
     found, _ = measure_ladder(replace(QUICK, device="gpu", tf32=tf32))
@@ -746,7 +738,7 @@ def test_a_gpu_without_tf32_has_it_not_switched_off() -> None:
 
 
 @pytest.mark.parametrize(("tf32", "per_clock"), [("default", 2048), ("off", 256)])
-def test_float32_is_set_against_the_clock_counted_in_its_own_kernel(
+def test_clock_peak_of_float32(
     tf32: str, per_clock: int, on_h200: list[Options], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ordinary = ladder_run.execute
@@ -764,9 +756,7 @@ def test_float32_is_set_against_the_clock_counted_in_its_own_kernel(
     assert on_h200
 
 
-def test_a_power_cap_explains_a_loss(
-    on_h200: list[Options], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_power_cap(on_h200: list[Options], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(H200_RATES, "kernel", 700e12)
     found, _ = measure_ladder(replace(QUICK, device="gpu", dtypes=("bfloat16",)))
     (loss,) = found.losses
@@ -774,7 +764,7 @@ def test_a_power_cap_explains_a_loss(
     assert "software power cap" in loss.sentence
 
 
-def test_a_chip_that_the_kernels_do_not_know_counts_by_its_row(
+def test_clock_peak_of_an_unknown_chip(
     on_h200: list[Options], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ladder_run, "execute", h200(on_h200, ops_per_clock=None))
@@ -796,7 +786,7 @@ def test_a_chip_that_the_kernels_do_not_know_counts_by_its_row(
         ({}, "/tmp/a b.so", "splits paths at spaces"),  # noqa: S108  never opened
     ],
 )
-def test_what_has_no_ladder_is_refused_in_a_sentence(
+def test_refusals(
     changes: dict[str, Any], library: str | None, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preload.sys, "platform", "linux")
@@ -858,7 +848,7 @@ def test_a_library_that_ends_the_process_is_a_sentence(tmp_path: Path, one_run: 
     assert found.reason.endswith("exit code 3")
 
 
-def test_a_library_without_the_product_is_refused_before_anything_is_measured(
+def test_a_library_without_sgemm_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ladder_run, "execute", lambda *_, **__: pytest.fail("measured"))
@@ -882,9 +872,7 @@ def test_a_library_without_the_product_is_refused_before_anything_is_measured(
         ),
     ],
 )
-def test_only_a_library_that_loads_lacks_a_function(
-    source: str, problem: str, tmp_path: Path
-) -> None:
+def test_libraries_without_a_function(source: str, problem: str, tmp_path: Path) -> None:
     compile_library(source, tmp_path / "lib.so")
     detail = "cblas_sgemm" if problem else ""
     assert try_loading(str(tmp_path / "lib.so"), "cblas_sgemm") == Trial(problem, detail)
@@ -897,7 +885,7 @@ def test_names_that_no_file_can_have_are_sentences(name: str, tmp_path: Path) ->
         measure_ladder(QUICK, library=str(tmp_path / name), measure=FakeMeasure())
 
 
-def test_a_library_whose_loading_does_not_end_is_refused(
+def test_a_library_that_loads_forever_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits = "__attribute__((constructor)) static void wait(void) { pause(); }"

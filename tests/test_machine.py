@@ -115,9 +115,7 @@ def test_available_memory_is_within_the_limit(tmp_path: Path) -> None:
 
 @linux
 @pytest.mark.parametrize("meminfo", [None, "", "MemTotal: many kB\n"])
-def test_unknown_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meminfo: str | None
-) -> None:
+def test_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meminfo: str | None) -> None:
     write(tmp_path, {"proc/uptime": ""} | ({} if meminfo is None else {"proc/meminfo": meminfo}))
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "proc"))
     monkeypatch.setattr(psutil, "cpu_count", lambda **_: None)
@@ -190,9 +188,7 @@ def test_fingerprint_is_of_hardware_alone() -> None:
     ("allowed", "logical", "quota", "usable"),
     [(4, 8, None, 4), (8, 8, 2.5, 2), (8, 8, 0.5, 1), (None, 8, None, 8), (None, None, None, 1)],
 )
-def test_usable_cpus(
-    allowed: int | None, logical: int | None, quota: float | None, usable: int
-) -> None:
+def test_usable(allowed: int | None, logical: int | None, quota: float | None, usable: int) -> None:
     facts = replace(machine.machine(), allowed_cpus=allowed, logical_cpus=logical, cpu_quota=quota)
     assert facts.usable_cpus == usable
 

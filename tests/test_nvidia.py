@@ -115,7 +115,7 @@ def test_driver_with_devices(site: Site) -> None:
         ({"version": 12080}, {}, "CUDA 12.8, MLX needs 13.0"),
     ],
 )
-def test_driver_without_devices(
+def test_unusable_driver(
     site: Site, driver: dict[str, int], env: dict[str, str], reason: str
 ) -> None:
     site.add_driver(**driver)

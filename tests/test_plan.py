@@ -128,9 +128,7 @@ def test_a_working_set_beyond_free_memory_is_refused_with_the_figures() -> None:
     ("name", "value", "free"),
     [("channels", 100_000, GIB), ("batch", 5000, GIB), ("layers", 9000, GIB), ("n", 9000, GIB)],
 )
-def test_conv_is_told_to_make_that_smaller_which_is_too_large(
-    name: str, value: int, free: int
-) -> None:
+def test_conv_is_told_which_option_is_too_large(name: str, value: int, free: int) -> None:
     def chain(value: int) -> tuple[Planned, ...]:
         size = value if name == "n" else 64
         params = {} if name == "n" else {name: (value,)}

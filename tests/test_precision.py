@@ -106,7 +106,7 @@ def test_complex_products_use_tf32_on_cuda_only() -> None:
         ("full", math.inf, N, "full", 24),
     ],
 )
-def test_measured_bits_decide_where_they_can(
+def test_measured_bits(
     default: Any, bits: float | None, inner: int, name: str, mantissa: int
 ) -> None:
     assert measured_precision(default, 24, bits, inner) == Precision(name, mantissa)  # type: ignore[arg-type]

@@ -75,9 +75,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert [path.name for path in target.parent.iterdir()] == ["target"]
 
 
-def test_a_failed_write_leaves_the_old_file_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     path.write_text("old")
 

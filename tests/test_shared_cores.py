@@ -77,7 +77,7 @@ WHOLE = {cpu: cpu for cpu in range(6)}
 
 @pytest.mark.parametrize("cores", [NEIGHBOURS, HALVES, {3: 0, 9: 0}])
 @pytest.mark.parametrize("smt_gain", [1.0, 1.25])
-def test_threads_of_one_core_are_found_in_any_numbering(
+def test_shared_cores_are_found(
     cores: Guest, smt_gain: float, guest: Callable[..., Machine]
 ) -> None:
     found = find_shared_cores(guest(cores, smt_gain=smt_gain), FMA, len(cores))
@@ -89,9 +89,7 @@ def test_threads_of_one_core_are_found_in_any_numbering(
         assert figure in found.sentence
 
 
-def test_cores_of_their_own_are_no_claim_and_all_partners_were_tried(
-    guest: Callable[..., Machine],
-) -> None:
+def test_cores_of_their_own_after_all_partners_were_tried(guest: Callable[..., Machine]) -> None:
     machine = guest(WHOLE)
     assert find_shared_cores(machine, FMA, 6) is None
     assert sorted(machine.pairs[:-1]) == [(0, other) for other in range(1, 6)]
@@ -105,9 +103,7 @@ def test_a_busy_machine_is_no_claim(guest: Callable[..., Machine]) -> None:
 
 
 @pytest.mark.parametrize("smt_gain", [1.0, 1.2])
-def test_cpus_that_the_host_moves_are_found_by_using_all(
-    smt_gain: float, guest: Callable[..., Machine]
-) -> None:
+def test_moved_cpus_are_found_by_using_all(smt_gain: float, guest: Callable[..., Machine]) -> None:
     """Seen on 16 CPUs of a Xeon guest: no pair shares a core, all together do half."""
     many = {cpu: cpu for cpu in range(16)}
     found = find_shared_cores(guest(many, moved=True, smt_gain=smt_gain), FMA, 16)
@@ -117,9 +113,7 @@ def test_cpus_that_the_host_moves_are_found_by_using_all(
         assert figure in found.sentence
 
 
-def test_a_crowd_that_is_busy_or_has_its_own_cores_is_no_claim(
-    guest: Callable[..., Machine],
-) -> None:
+def test_a_crowd_that_is_busy_or_has_own_cores_is_no_claim(guest: Callable[..., Machine]) -> None:
     many = {cpu: cpu for cpu in range(16)}
     for machine in (guest(many), guest(many, busy=True)):
         assert find_shared_cores(machine, FMA, 16) is None
@@ -164,7 +158,7 @@ def test_only_the_cpus_of_the_threads_are_tried(guest: Callable[..., Machine]) -
 @pytest.mark.parametrize(
     "options", [{"cores": NEIGHBOURS, "seen": 3}, {"cores": NEIGHBOURS, "pins": False}]
 )
-def test_nothing_is_claimed_with_a_full_topology_or_without_pinning(
+def test_full_topology_or_no_pinning(
     options: dict[str, Any], guest: Callable[..., Machine]
 ) -> None:
     machine = guest(**options)
@@ -230,9 +224,7 @@ def test_a_claim_is_confirmed(guest: Callable[..., Machine]) -> None:
     assert machine.asked.count((0, 1)) == 2 * rounds
 
 
-def test_the_search_has_a_time_limit(
-    guest: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_search_time_limit(guest: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter(range(0, 1000, 5))
     monkeypatch.setattr(shared_cores.time, "monotonic", lambda: next(seconds))
     machine = guest(WHOLE)

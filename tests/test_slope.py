@@ -107,9 +107,7 @@ def test_a_constant_cost_of_a_few_evaluations_is_no_missing_work() -> None:
         (1e-3, 8, []),
     ],
 )
-def test_the_values_of_k_fit_budget_and_memory(
-    budget_s: float, largest_k: int, ks: list[int]
-) -> None:
+def test_k_fits_budget_and_memory(budget_s: float, largest_k: int, ks: list[int]) -> None:
     assert choose_k(1e-3, budget_s, largest_k) == ks
 
 

@@ -62,9 +62,7 @@ def rows(**rates: float | None) -> list[Result]:
         (5, 0, (1, 2, 4, 5)),
     ],
 )
-def test_threads_double_up_to_all_and_stop_at_the_cores(
-    most: int, cores: int, counts: tuple[int, ...]
-) -> None:
+def test_threads_double_and_stop_at_cores(most: int, cores: int, counts: tuple[int, ...]) -> None:
     assert thread_counts(most, cores) == counts
 
 
@@ -75,9 +73,7 @@ def test_a_sweep_is_an_axis_of_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     assert got == [(stores, n) for stores in native_steps.STORES for n in (1, 2, 4)]
 
 
-def test_a_sweep_goes_up_to_the_processors_that_may_be_used(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_sweep_goes_up_to_the_usable_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "machine", lambda: SimpleNamespace(usable_cpus=3))
     monkeypatch.setattr(_native, "allowed_cores", lambda: 3)
     assert [case.params["cpu_workers"] for case in swept(op="read", sizes=(64,))] == [1, 2, 3]
@@ -101,9 +97,7 @@ def test_a_chain_that_can_not_run_is_one_row(monkeypatch: pytest.MonkeyPatch) ->
         if "cpu" in cell.devices and cell.thread_sweep is None
     ],
 )
-def test_engines_without_threads_of_their_own_refuse_in_a_sentence(
-    metric: str, engine: str
-) -> None:
+def test_engines_without_threads_of_their_own_refuse(metric: str, engine: str) -> None:
     asked = Options(
         metrics=(metric,),
         device="cpu",
@@ -218,9 +212,7 @@ def test_a_run_names_the_knee_of_each_kernel(monkeypatch: pytest.MonkeyPatch) ->
     assert document_of(run)["results"][0]["sweep"]["best_threads"] == 4
 
 
-def test_a_sweep_is_one_table_and_its_columns_are_in_the_csv(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_sweep_is_one_table_and_has_csv_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_native, "allowed_cores", lambda: 2)
     run = nnbt.run(
         engine="native", device="cpu", sizes=[64], op="read", cpu_workers=2, thread_sweep=True,
