@@ -1,8 +1,6 @@
 """Hidden SMT: reported where a pair of CPUs shows it, and not where other work takes the time."""
 
-import importlib.util
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -244,51 +242,3 @@ def test_threads_are_pinned_to_the_named_cpus() -> None:
     step = _native.make_peak(CLOCK_CHAIN, 2, 1, cpus=[cpu, 10**5])
     assert step.cpus in ([cpu, -1], [-1, -1])  # not all systems pin
     assert step.threads == 2
-
-
-# The quality bar
-
-
-@pytest.fixture
-def bars(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """tests/bench/ceilings.py on two CPUs of 1 GHz that do the work of one core."""
-    for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
-        monkeypatch.delenv(variable, raising=False)
-    path = Path(__file__).parent / "bench" / "ceilings.py"
-    spec = importlib.util.spec_from_file_location("ceilings_bench", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    step = SimpleNamespace(work_ops=32_000, verify=lambda: None)
-    monkeypatch.setattr(module, "short_peak", lambda *_: step)
-    monkeypatch.setattr(module, "step_ns", lambda *_: 1000)
-    monkeypatch.setattr(_native, "core_clock_hz", lambda *_: 1e9)
-    return module
-
-
-CHAIN = SimpleNamespace(name=FMA, dtype="float32", operations_per_cycle=32.0)
-
-
-def test_the_bar_is_that_of_whole_cores_only_with_evidence(
-    bars: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(bars, "find_shared_cores", lambda *_: None)
-    assert not bars.peak_of(CHAIN, 2, 1)
-    (line,) = capsys.readouterr().out.splitlines()
-    assert "of 2 x 32 x 1.000 GHz" in line
-    assert line.endswith("0.500  bar 0.97  MISSED")
-    found = SharedCores((Pair((0, 1), FMA, 1.0, 2.0),), 2)
-    monkeypatch.setattr(bars, "find_shared_cores", lambda *_: found)
-    assert bars.peak_of(CHAIN, 2, 1)
-    first, evidence, last = capsys.readouterr().out.splitlines()
-    assert "0.500" in first
-    assert "CPUs 0 and 1 share a core" in evidence
-    assert "of 1, not 2, x 32 x 1.000 GHz" in last
-    assert last.endswith("1.000  bar 0.97  held")
-
-
-def test_a_bar_that_one_cpu_misses_is_missed(bars: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bars, "step_ns", lambda *_: 2000)
-    monkeypatch.setattr(bars, "find_shared_cores", lambda *_: pytest.fail("asked"))
-    assert not bars.peak_of(CHAIN, 1, 1)
