@@ -600,13 +600,10 @@ def with_counters(patch: pytest.MonkeyPatch, **changes: float) -> None:
         after = [n + round(100 * factor * per_run.get(i, 0)) for i, n in enumerate(before)]
         windows.append(
             {
-                "before": before,
-                "after": after,
-                "evaluations": 100,
-                "wall_ns": 1.1e6,
+                "before": before, "after": after, "evaluations": 100, "wall_ns": 1.1e6,
                 "hw_ns": numbers["hw_ns"],
             }
-        )
+        )  # fmt: skip
         before = after
     work = EvaluationWork(9_000_000_000, (2**18, 2**22), "fp16")
     pmu = {"status": "ok", "architecture": "h16g", "cores": 16, "windows": windows}

@@ -293,15 +293,11 @@ def test_hardware_time():
 @pytest.mark.parametrize(
     ("deltas", "status"),
     [
-        ([0] * 29, "zeros"),
-        ([5] * 10 + [0] * 19, "frozen"),
-        ([5] * 23, "locked_no_counters"),
-        ([], "locked_no_counters"),
-        ({}, "locked_no_counters"),
-        ([5] * 65, "unknown_format"),
+        ([0] * 29, "zeros"), ([5] * 10 + [0] * 19, "frozen"), ([5] * 23, "locked_no_counters"),
+        ([], "locked_no_counters"), ({}, "locked_no_counters"), ([5] * 65, "unknown_format"),
         ([5] * 64, "ok"),
     ],
-)
+)  # fmt: skip
 def test_status_by_data(deltas, status):
     decoded = ane.decode(deltas)
     assert decoded.status == status
@@ -373,20 +369,14 @@ def test_zero_and_frozen_windows():
 @pytest.mark.parametrize(
     ("deltas", "options", "message"),
     [
-        ([-1] * 29, {}, "64-bit"),
-        ([2**64] * 29, {}, "64-bit"),
-        ({10: 1.5}, {}, "64-bit"),
-        ({12: 5}, {}, "register 10"),
-        ({10: 1, 29: 1}, {}, "0 to 28"),
-        ([1] * 29, {"macs": 0}, "macs"),
-        ([1] * 29, {"wall_ns": math.inf}, "wall_ns"),
-        ([1] * 29, {"hw_ns": -1}, "hw_ns"),
-        ([1] * 29, {"cores": 0}, "cores"),
-        ([1] * 29, {"precision": "fp8"}, "precision"),
-        ([1] * 29, {"layout": "h16g"}, "layout"),
+        ([-1] * 29, {}, "64-bit"), ([2**64] * 29, {}, "64-bit"), ({10: 1.5}, {}, "64-bit"),
+        ({12: 5}, {}, "register 10"), ({10: 1, 29: 1}, {}, "0 to 28"),
+        ([1] * 29, {"macs": 0}, "macs"), ([1] * 29, {"wall_ns": math.inf}, "wall_ns"),
+        ([1] * 29, {"hw_ns": -1}, "hw_ns"), ([1] * 29, {"cores": 0}, "cores"),
+        ([1] * 29, {"precision": "fp8"}, "precision"), ([1] * 29, {"layout": "h16g"}, "layout"),
         ([1] * 29, {"traffic_bytes": (math.nan, 1)}, "min_bytes"),
     ],
-)
+)  # fmt: skip
 def test_wrong_input_says_so(deltas, options, message):
     with pytest.raises(ValueError, match=message):
         ane.decode(deltas, **options)
@@ -492,17 +482,13 @@ def test_explain():
 @pytest.mark.parametrize(
     ("return_code", "timed_out", "has_output", "status"),
     [
-        (0, False, True, "ok"),
-        (-9, False, False, "killed_by_amfi"),
-        (137, False, False, "killed_by_amfi"),
-        (-9, False, True, "helper_failed"),
-        (-6, False, False, "aborted"),
-        (134, False, True, "aborted"),
-        (-9, True, False, "timed_out"),
-        (1, False, True, "helper_failed"),
+        (0, False, True, "ok"), (-9, False, False, "killed_by_amfi"),
+        (137, False, False, "killed_by_amfi"), (-9, False, True, "helper_failed"),
+        (-6, False, False, "aborted"), (134, False, True, "aborted"),
+        (-9, True, False, "timed_out"), (1, False, True, "helper_failed"),
         (0, False, False, "helper_failed"),
     ],
-)
+)  # fmt: skip
 def test_helper_status(return_code, timed_out, has_output, status):
     assert ane.helper_status(return_code, timed_out=timed_out, has_output=has_output) == status
 

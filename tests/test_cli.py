@@ -120,13 +120,10 @@ def test_a_read_only_folder_is_found_before_measuring(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "sizes",
     [
-        ["--sizes", "64", "65"],
-        ["--sizes", "64", "--sizes", "65"],
-        ["--sizes", "64,65"],
-        ["--sizes=64,", "65", "64"],
-        ["--size", "64", "--size=65"],
+        ["--sizes", "64", "65"], ["--sizes", "64", "--sizes", "65"], ["--sizes", "64,65"],
+        ["--sizes=64,", "65", "64"], ["--size", "64", "--size=65"],
     ],
-)
+)  # fmt: skip
 def test_sizes_can_be_typed_in_several_ways(sizes: list[str], tmp_path: Path) -> None:
     target = tmp_path / "rows.csv"
     done = nnbt("--device", "cpu", *sizes, "--runs", "1", "--csv", target, "--no-checks")

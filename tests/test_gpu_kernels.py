@@ -100,15 +100,11 @@ def test_launches_of_a_step_have_inputs_of_their_own(mx):
 @pytest.mark.parametrize(
     ("key", "arrays", "ops"),
     [
-        ("read-float32-cuda", 1, 0),
-        ("write-float32-cuda", 1, 0),
-        ("copy-float32-cuda", 2, 0),
-        ("add-float32-cuda", 3, 1),
-        ("triad-float32-cuda", 3, 2),
-        ("bulk_copy-float32-cuda", 2, 0),
+        ("read-float32-cuda", 1, 0), ("write-float32-cuda", 1, 0), ("copy-float32-cuda", 2, 0),
+        ("add-float32-cuda", 3, 1), ("triad-float32-cuda", 3, 2), ("bulk_copy-float32-cuda", 2, 0),
         ("triad-float32-metal", 3, 2),
     ],
-)
+)  # fmt: skip
 def test_stream_work(key, arrays, ops, mx):
     built = build(KERNELS[key], FakeGpu(mx, capability(key)), **small(key))
     assert built.work == (ops * 2**18, arrays * 2**20)
@@ -255,13 +251,10 @@ def test_the_clock_is_the_median_of_the_blocks():
 @pytest.mark.parametrize(
     "block",
     [
-        (0, 0, 0, 0),
-        (5, 10, 0, 0),
-        (5, 10, 5 + 1_700_000, 10),
-        (5, 10, 5 + 1_700_000, 10 + LEAST_NS - 1),
-        (5 + 1_700_000, 10**6, 5, 10),
+        (0, 0, 0, 0), (5, 10, 0, 0), (5, 10, 5 + 1_700_000, 10),
+        (5, 10, 5 + 1_700_000, 10 + LEAST_NS - 1), (5 + 1_700_000, 10**6, 5, 10),
     ],
-)
+)  # fmt: skip
 def test_stamps_that_tell_no_clock(block):
     right = (5, 10, 5 + 1_700_000, 10 + 10**6)
     assert chip_clock([stamps(right)]) is not None
@@ -483,16 +476,13 @@ def loop(sass: str, opcode: str) -> list[str]:
 @pytest.mark.parametrize(
     ("key", "architecture"),
     [
-        ("copy-float32-cuda", "sm_80"),
-        ("read-float32-cuda", "sm_90a"),
-        ("bulk_read-float32-cuda", "sm_90a"),
-        ("fma-float32-cuda", "sm_120a"),
-        ("wgmma-bfloat16-cuda", "sm_90a"),
-        ("mma_sync-int8-cuda", "sm_89"),
+        ("copy-float32-cuda", "sm_80"), ("read-float32-cuda", "sm_90a"),
+        ("bulk_read-float32-cuda", "sm_90a"), ("fma-float32-cuda", "sm_120a"),
+        ("wgmma-bfloat16-cuda", "sm_90a"), ("mma_sync-int8-cuda", "sm_89"),
         *((f"tcgen05-{dtype}-cuda", "sm_103a") for dtype in OPCODES["tcgen05"] if dtype != "int8"),
         ("tcgen05-int8-cuda", "sm_110a"),
     ],
-)
+)  # fmt: skip
 def test_compiles_as_mlx_would(key, architecture):
     assert compiled(key, architecture, headers=True).cubin
 

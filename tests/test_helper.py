@@ -496,22 +496,8 @@ def test_without_energy_there_are_no_joules(apple: FakeHelper, tmp_path: Path, s
 KEYS = ("status", "windows", "wall_samples_ns", "hw_samples_ns", "labels", "cores", "architecture",
         "ioreport", "energy_j", "window_s", "detail")  # fmt: skip
 ODD: Any = (
-    None,
-    True,
-    False,
-    0,
-    1,
-    -1,
-    2**63,
-    2**64,
-    -(2**70),
-    0.5,
-    1e400,
-    float("nan"),
-    "",
-    "ok",
-    [],
-)
+    None, True, False, 0, 1, -1, 2**63, 2**64, -(2**70), 0.5, 1e400, float("nan"), "", "ok", [],
+)  # fmt: skip
 WORK = EvaluationWork(10**9, (10**6, 10**8), "fp16")
 REAL = double.counters(json.loads(_native.ConvSpec(device="ane").to_json()))
 

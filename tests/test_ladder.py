@@ -101,15 +101,10 @@ def test_a_tried_library_is_set_against_mlx_without_it() -> None:
 @pytest.mark.parametrize(
     ("share", "drawn"),
     [
-        (1.0, "████"),
-        (0.5, "██"),
-        (0.53125, "██▏"),
-        (0.96875, "███▉"),
-        (1e-6, "▏"),
-        (0.0, ""),
+        (1.0, "████"), (0.5, "██"), (0.53125, "██▏"), (0.96875, "███▉"), (1e-6, "▏"), (0.0, ""),
         (7.0, "████"),
     ],
-)
+)  # fmt: skip
 def test_bars_are_to_scale(share: float, drawn: str) -> None:
     assert bar(share, 4) == drawn
 
@@ -540,11 +535,8 @@ def test_a_ladder_has_every_rung_from_the_top_down() -> None:
         assert (r.rate is None) is bool(r.reason)
         assert r.rate is None or r.by
     assert {row.case.engine for row in whole.results} == {
-        "native",
-        "library",
-        "mlx",
-        "mlx-compiled",
-    }
+        "native", "library", "mlx", "mlx-compiled",
+    }  # fmt: skip
     assert whole.finished
     assert found.unit == "FLOP/s"
     document = json.loads(json_text(whole, found.as_dict()))
@@ -677,13 +669,9 @@ def test_a_gpu_has_the_same_rungs(on_h200: list[Options]) -> None:
     found, _ = measure_ladder(replace(QUICK, device="gpu", dtypes=("bfloat16",), sizes=None))
     rates = {r.kind.key: r.rate for r in found.rungs}
     assert rates == {
-        "published": pytest.approx(989.4e12, rel=1e-3),
-        "clock": pytest.approx(132 * 4096 * 1755e6),
-        "native": 926e12,
-        "library": 771e12,
-        "mlx": 641e12,
-        "mlx-compiled": 630e12,
-    }
+        "published": pytest.approx(989.4e12, rel=1e-3), "clock": pytest.approx(132 * 4096 * 1755e6),
+        "native": 926e12, "library": 771e12, "mlx": 641e12, "mlx-compiled": 630e12,
+    }  # fmt: skip
     assert [options.engines for options in on_h200] == [(name,) for name in H200_RATES]
     assert [options.sizes for options in on_h200] == [None, (8192,), (8192,), (8192,)]
     assert found.losses == ()

@@ -120,15 +120,11 @@ def test_other_dtypes_are_what_their_name_says() -> None:
 @pytest.mark.parametrize(
     ("name", "bits", "device", "label"),
     [
-        ("TF32", 10.6, "gpu", "TF32, 11 bit"),
-        ("full", 20.9, "gpu", "full, 21 bit"),
-        ("full", 20.9, "cpu", ""),
-        ("reduced", 9.8, "cpu", "reduced, 10 bit"),
-        ("TF32", None, "gpu", "TF32"),
-        ("TF32", math.inf, "gpu", "TF32"),
-        ("", 8.1, "gpu", ""),
+        ("TF32", 10.6, "gpu", "TF32, 11 bit"), ("full", 20.9, "gpu", "full, 21 bit"),
+        ("full", 20.9, "cpu", ""), ("reduced", 9.8, "cpu", "reduced, 10 bit"),
+        ("TF32", None, "gpu", "TF32"), ("TF32", math.inf, "gpu", "TF32"), ("", 8.1, "gpu", ""),
     ],
-)
+)  # fmt: skip
 def test_labels(name: Any, bits: float | None, device: str, label: str) -> None:
     assert Precision(name, 24).label(bits, device=device) == label
 
@@ -136,16 +132,12 @@ def test_labels(name: Any, bits: float | None, device: str, label: str) -> None:
 @pytest.mark.parametrize(
     ("dtype", "precision", "units"),
     [
-        ("float32", "TF32", "tfloat32"),
-        ("float32", "reduced", "tfloat32"),
-        ("float32", "full", "float32"),
-        ("float32", "unknown", None),
-        ("complex64", "TF32", "tfloat32"),
-        ("complex64", "full", "float32"),
-        ("complex64", "", "float32"),
-        ("bfloat16", "", "bfloat16"),
+        ("float32", "TF32", "tfloat32"), ("float32", "reduced", "tfloat32"),
+        ("float32", "full", "float32"), ("float32", "unknown", None),
+        ("complex64", "TF32", "tfloat32"), ("complex64", "full", "float32"),
+        ("complex64", "", "float32"), ("bfloat16", "", "bfloat16"),
     ],
-)
+)  # fmt: skip
 def test_the_units_that_limit_a_product(dtype: str, precision: str, units: str | None) -> None:
     assert unit_dtype(dtype, precision) == units
 

@@ -181,13 +181,10 @@ def test_whole_cores_are_recognized_after_a_few_rounds(guest: Callable[..., Mach
 @pytest.mark.parametrize(
     ("gain", "control", "shared"),
     [
-        (1.0, 2.0, True),
-        (1.35, 1.7, True),
-        (1.36, 2.0, False),
-        (1.0, 1.69, False),
+        (1.0, 2.0, True), (1.35, 1.7, True), (1.36, 2.0, False), (1.0, 1.69, False),
         (2.0, 2.0, False),
     ],
-)
+)  # fmt: skip
 def test_both_chains_must_agree(gain: float, control: float, shared: bool) -> None:
     assert Pair((0, 1), FMA, gain, control).shared is shared
     assert not Pair((0, 1), FMA, gain, control, calm=False).shared

@@ -53,15 +53,10 @@ def rows(**rates: float | None) -> list[Result]:
 @pytest.mark.parametrize(
     ("most", "cores", "counts"),
     [
-        (1, 1, (1,)),
-        (2, 2, (1, 2)),
-        (6, 6, (1, 2, 4, 6)),
-        (8, 4, (1, 2, 4, 8)),
-        (24, 12, (1, 2, 4, 8, 12, 16, 24)),
-        (3, 12, (1, 2, 3)),
-        (5, 0, (1, 2, 4, 5)),
+        (1, 1, (1,)), (2, 2, (1, 2)), (6, 6, (1, 2, 4, 6)), (8, 4, (1, 2, 4, 8)),
+        (24, 12, (1, 2, 4, 8, 12, 16, 24)), (3, 12, (1, 2, 3)), (5, 0, (1, 2, 4, 5)),
     ],
-)
+)  # fmt: skip
 def test_threads_double_and_stop_at_cores(most: int, cores: int, counts: tuple[int, ...]) -> None:
     assert thread_counts(most, cores) == counts
 
