@@ -101,12 +101,9 @@ STANDARD = {
 def test_published_throughput_reproduces(name):
     row = PUBLISHED[name]
     decoded = ane.decode(
-        {10: row.nominal},
-        macs=row.macs,
-        wall_ns=row.wall_ms * 1e6,
-        precision=row.precision,
+        {10: row.nominal}, macs=row.macs, wall_ns=row.wall_ms * 1e6, precision=row.precision,
         architecture="h16g",
-    )
+    )  # fmt: skip
     digits = len(str(row.percent).split(".")[1])
     assert decoded.status == "ok"
     assert round(decoded.macs_per_cycle_core, 1) == row.core

@@ -73,13 +73,9 @@ def test_a_measure_function_with_negative_times_is_an_error() -> None:
 
 def test_several_of_each(fake_measure: FakeMeasure) -> None:
     run = nnbt.run(
-        ["bandwidth", "flops"],
-        "cpu",
-        ["float32", "int8"],
-        [32, 64],
-        data=["normal", "zeros"],
+        ["bandwidth", "flops"], "cpu", ["float32", "int8"], [32, 64], data=["normal", "zeros"],
         measure=fake_measure,
-    )
+    )  # fmt: skip
     assert len(run.results) == 2 * 2 * 2 * 2
     assert {row.status for row in run.results} == {"OK"}
 

@@ -16,16 +16,10 @@ BY_KEY = {column.key: column for column in COLUMNS}
 def result(rate: float = 12.3456e9, unit: str = "FLOP/s", **changes: object) -> Result:
     row = Result(
         Case("flops", "cpu", "mlx", "float32", 64, {"cpu_workers": 2, "data": "normal"}),
-        verdict="VALID",
-        median_s=0.0012345678,
-        interval_s=(0.0012, 0.0013),
-        best_s=0.0012,
-        rate=rate,
-        best_rate=rate * 1.01,
-        unit=unit,
-        samples_ns=(1_200_000,) * 5,
+        verdict="VALID", median_s=0.0012345678, interval_s=(0.0012, 0.0013), best_s=0.0012,
+        rate=rate, best_rate=rate * 1.01, unit=unit, samples_ns=(1_200_000,) * 5,
         sizes={"n": 64, "matrix_bytes": 2**20},
-    )
+    )  # fmt: skip
     return replace(row, **changes)  # type: ignore[arg-type]
 
 

@@ -108,17 +108,10 @@ LINE = {k: 1e-3 * k for k in (1, 2, 4, 8)}
 def evidence(**changes: Any) -> Evidence:
     samples = [1_000_000, 1_001_000, 999_000, 1_000_500, 999_500] * 4
     clean = Evidence(
-        case=Case("flops", "cpu", "mlx", "float32", 64, {"data": "normal"}),
-        samples_ns=samples,
-        summary=summarize(samples),
-        rate=1e9,
-        window_s=1.0,
-        mantissa=24,
-        inner=64,
-        answer=ANSWER,
-        slope=fit(LINE, 1e-6),
-        floor_s=1e-6,
-    )
+        case=Case("flops", "cpu", "mlx", "float32", 64, {"data": "normal"}), samples_ns=samples,
+        summary=summarize(samples), rate=1e9, window_s=1.0, mantissa=24, inner=64, answer=ANSWER,
+        slope=fit(LINE, 1e-6), floor_s=1e-6,
+    )  # fmt: skip
     return replace(clean, **changes)
 
 

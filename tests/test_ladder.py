@@ -231,13 +231,9 @@ def counted(chain: str, dtype: str, mhz: float, per_clock: int) -> Result:
     peak = ClockPeak(132 * per_clock * mhz * 1e6, f"132 SM x {per_clock} x {mhz:g} MHz")
     details = Details(chip_clock_hz=mhz * 1e6, clock_peak=peak)
     row = result(
-        "kernel",
-        901e12,
-        device="gpu",
-        params={"chain": chain},
-        details=details,
+        "kernel", 901e12, device="gpu", params={"chain": chain}, details=details,
         gpu_state=gpu_state(sm_clock_mhz=1811),
-    )
+    )  # fmt: skip
     return replace(row, case=replace(row.case, dtype=dtype))
 
 
@@ -604,12 +600,9 @@ def test_a_rate_out_of_a_cache_says_so() -> None:
     params = {"op": "copy", "stores": "ordinary", "cpu_workers": 2}
     for level, words in (("L2", "in L2"), ("memory", "partly in the last cache")):
         row = result(
-            "native",
-            metric="bandwidth",
-            params=params,
-            reasons=(note,),
+            "native", metric="bandwidth", params=params, reasons=(note,),
             details=Details(fits_in=level),
-        )
+        )  # fmt: skip
         assert best_of(RUNGS["native"], run_of(row)).by == (
             f"native copy, ordinary stores, {words}"
         )

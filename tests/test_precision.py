@@ -168,17 +168,9 @@ def codes(precision: Precision, bits: float | None) -> set[str]:
     answer = Answer("a block", error=error, exact=None if error else True, worst=error,
                     typical=error or 0.0, inputs=SHARE, outputs=SHARE)  # fmt: skip
     evidence = Evidence(
-        case=CASE,
-        samples_ns=samples,
-        summary=summarize(samples),
-        rate=1e9,
-        window_s=1.0,
-        mantissa=precision.mantissa,
-        inner=N,
-        answer=answer,
-        slope=fit(LINE, 1e-6),
-        floor_s=1e-6,
-    )
+        case=CASE, samples_ns=samples, summary=summarize(samples), rate=1e9, window_s=1.0,
+        mantissa=precision.mantissa, inner=N, answer=answer, slope=fit(LINE, 1e-6), floor_s=1e-6,
+    )  # fmt: skip
     return {reason.code for reason in judge(evidence)[1]}
 
 

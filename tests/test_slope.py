@@ -37,16 +37,9 @@ class FakeMachine:
 
     def workload(self, largest_k: int = 8, no_slope: str = "") -> Workload:
         return Workload(
-            step=lambda k: lambda: k,
-            units=1,
-            unit_work=1,
-            largest_k=largest_k,
-            floor=None,
-            check=lambda: Answer("nothing"),
-            unit_name="unit",
-            sizes={},
-            no_slope=no_slope,
-        )
+            step=lambda k: lambda: k, units=1, unit_work=1, largest_k=largest_k, floor=None,
+            check=lambda: Answer("nothing"), unit_name="unit", sizes={}, no_slope=no_slope,
+        )  # fmt: skip
 
     def slope(
         self, unit_s: float = 1e-3, budget_s: float = 1.0, **more: object

@@ -94,12 +94,9 @@ def test_a_chain_that_can_not_run_is_one_row(monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_engines_without_threads_of_their_own_refuse(metric: str, engine: str) -> None:
     asked = Options(
-        metrics=(metric,),
-        device="cpu",
-        engines=(engine,),
-        dtypes=("float16",) if metric == "conv" else ("float32",),
-        thread_sweep=True,
-    )
+        metrics=(metric,), device="cpu", engines=(engine,),
+        dtypes=("float16",) if metric == "conv" else ("float32",), thread_sweep=True,
+    )  # fmt: skip
     with pytest.raises(nnbt.Unsupported, match=f"{metric} by {engine} on cpu has none"):
         make_plan(asked)
 

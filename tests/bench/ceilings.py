@@ -31,12 +31,9 @@ class Reference:
         flags = ["-std=c++20", "-O3", "-march=native", "-fopenmp"]
         subprocess.run([compiler, *flags, source, "-o", program], check=True)
         self._process = subprocess.Popen(
-            [program, str(elements)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            [program, str(elements)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "OMP_WAIT_POLICY": "passive", "OMP_PROC_BIND": "true"},
-        )
+        )  # fmt: skip
 
     def pass_ns(self, kernel: str) -> int:
         print(kernel, file=self._process.stdin, flush=True)

@@ -109,13 +109,9 @@ def main() -> None:
             for i in draw.permutation(len(cases))[: round(options.share * len(cases))]:
                 metric, dtype, n = cases[i]
                 done = nnbt.run(
-                    metric,
-                    options.device,
-                    dtype,
-                    [n],
-                    max_seconds=options.max_seconds,
+                    metric, options.device, dtype, [n], max_seconds=options.max_seconds,
                     graph_steps=GRAPH_STEPS,
-                )
+                )  # fmt: skip
                 rows += done.results
             load, minutes = os.getloadavg()[0], (time.monotonic() - started) / 60
             print(f"repeat {repeat + 1}: {minutes:.1f} min, load {load:.1f}", flush=True)
