@@ -49,11 +49,11 @@ def run(*args: str) -> int:
     return cli._run(list(args))
 
 
+pytestmark = pytest.mark.usefixtures("fake_helper", "codesign")
 OK = {"selftest": {"counters": "ok", "entitled": True}}
 
 
-def test_a_signed_copy(fake_helper: FakeHelper, codesign: Any, tmp_path: Path, capsys: Any) -> None:
-    del codesign
+def test_a_signed_copy(fake_helper: FakeHelper, tmp_path: Path, capsys: Any) -> None:
     before = fake_helper.path.read_bytes()
     fake_helper.rule(OK, op="selftest", helper="nnbt_helper_signed")
     assert run("sign-helper") == 0
@@ -78,8 +78,7 @@ def test_a_signed_copy(fake_helper: FakeHelper, codesign: Any, tmp_path: Path, c
     assert [one["helper"] for one in fake_helper.requests()] == ["nnbt_helper_signed"]
 
 
-def test_a_copy_that_reads_no_counters(fake_helper: FakeHelper, codesign: Any, capsys: Any) -> None:
-    del fake_helper, codesign
+def test_a_copy_that_reads_no_counters(capsys: Any) -> None:
     assert run("sign-helper") == 1
     out = capsys.readouterr().out
     assert f"locked_mask_zeroed: {ane.STATUSES['locked_mask_zeroed']}" in out
@@ -104,8 +103,7 @@ def test_a_killed_copy_is_named(
     assert helper.signed_path().is_file()  # it may work after a restart with other boot-args
 
 
-def test_undo_removes_the_copy(fake_helper: FakeHelper, codesign: Any, capsys: Any) -> None:
-    del codesign
+def test_undo_removes_the_copy(fake_helper: FakeHelper, capsys: Any) -> None:
     assert run("sign-helper") == 1
     copy = helper.signed_path()
     capsys.readouterr()
@@ -118,9 +116,8 @@ def test_undo_removes_the_copy(fake_helper: FakeHelper, codesign: Any, capsys: A
 
 
 def test_the_signed_copy_reads_counters_only(
-    fake_helper: FakeHelper, codesign: Any, monkeypatch: pytest.MonkeyPatch
+    fake_helper: FakeHelper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    del codesign
     monkeypatch.setattr("nnbt._native.conv_available", lambda: None)
     assert run("sign-helper") == 1
     args = ("--device", "ane", "--variant", "fp16", "--size", "8", "--channels", "4", "--layers",
@@ -136,9 +133,8 @@ def test_the_signed_copy_reads_counters_only(
 
 
 def test_rows_of_a_killed_signed_copy(
-    fake_helper: FakeHelper, codesign: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    fake_helper: FakeHelper, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    del codesign
     monkeypatch.setattr("nnbt._native.conv_available", lambda: None)
     fake_helper.rule("kill", helper="nnbt_helper_signed")
     assert run("sign-helper") == 1
@@ -150,8 +146,7 @@ def test_rows_of_a_killed_signed_copy(
     assert "GOPS" in out
 
 
-def test_copies_of_another_version(fake_helper: FakeHelper, codesign: Any, capsys: Any) -> None:
-    del codesign
+def test_copies_of_another_version(fake_helper: FakeHelper, capsys: Any) -> None:
     assert run("sign-helper") == 1
     with fake_helper.path.open("a") as file:
         file.write("# a newer version\n")
@@ -171,8 +166,7 @@ def test_words_of_codesign_are_shown(fake_helper: FakeHelper, codesign: Any, cap
     assert list(helper.signed_path().parent.iterdir()) == []
 
 
-def test_a_failing_codesign_leaves_an_earlier_copy(fake_helper: FakeHelper, codesign: Any) -> None:
-    del fake_helper
+def test_a_failing_codesign_leaves_an_earlier_copy(codesign: Any) -> None:
     assert run("sign-helper") == 1
     before = helper.signed_path().read_bytes()
     codesign(1)
@@ -181,10 +175,7 @@ def test_a_failing_codesign_leaves_an_earlier_copy(fake_helper: FakeHelper, code
     assert helper.signed_copy() is not None
 
 
-def test_broken_codesign(
-    fake_helper: FakeHelper, codesign: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    del fake_helper
+def test_broken_codesign(codesign: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     codesign()
     script = Path(str(shutil.which("codesign")))
     monkeypatch.setattr(signing, "_TIMEOUT_S", 0.3)
@@ -208,9 +199,8 @@ def test_undo_without_a_copy(
 
 
 def test_a_data_folder_that_cannot_be_written_is_a_sentence(
-    fake_helper: FakeHelper, codesign: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    fake_helper: FakeHelper, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    del codesign
     monkeypatch.setenv("XDG_DATA_HOME", str(fake_helper.path))  # a file
     assert run("sign-helper") == 2
     err = capsys.readouterr().err
@@ -234,7 +224,7 @@ def test_without_codesign_or_helper_there_is_one_sentence(
 @pytest.mark.skipif(sys.platform == "darwin", reason="the macOS package has a helper")
 @pytest.mark.parametrize("args", [("sign-helper",), ("info", "ane")])
 def test_the_installed_command_says_that_this_is_for_macos(args: tuple[str, ...]) -> None:
-    done = nnbt(*args)
+    done = nnbt(*args, NNBT_HELPER=None)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("nnbt: ")
     assert done.stderr.count("\n") == 1
@@ -302,8 +292,7 @@ def test_every_state_of_power_has_words() -> None:
     assert set(ane_info.POWER) == {"ok", "absent", "denied", "frozen_zero"}
 
 
-def test_info_imports_neither_mlx_nor_numpy(fake_helper: FakeHelper, codesign: Any) -> None:
-    del fake_helper, codesign
+def test_info_imports_neither_mlx_nor_numpy() -> None:
     code = (
         "import sys; from nnbt.cli import main as cli; "
         "assert cli._run(['info', 'ane']) == 0; assert cli._run(['info']) == 0; "
