@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -109,10 +110,6 @@ def test_bars_are_to_scale(share: float, drawn: str) -> None:
     assert bar(share, 4) == drawn
 
 
-def test_bars_without_block_characters() -> None:
-    assert [bar(share, 8, ascii_only=True) for share in (1.0, 0.5, 0.01)] == ["#" * 8, "####", "#"]
-
-
 GOLDEN = """\
 ladder of flops, float32, on cpu
                                                                      rate  of above  of top  by
@@ -132,6 +129,7 @@ def test_the_picture_is_exact() -> None:
 
 
 def test_the_picture_fits_an_ascii_terminal() -> None:
+    assert [bar(share, 8, ascii_only=True) for share in (1.0, 0.5, 0.01)] == ["#" * 8, "####", "#"]
     text = ladder_text(PICTURE, None, ascii_only=True)
     assert text.isascii()
     assert text.count("#") == 32 + 30 + 15 + 1 + 10
@@ -338,24 +336,15 @@ def reason(code: str) -> tuple[Reason, ...]:
     return (Reason(code, f"Sentence of {code}.", "suspect"),)
 
 
-def gap(
-    key: str = "mlx",
-    above: str = "library",
-    *,
-    row: Result | None = None,
-    above_row: Result | None = None,
-    native: Result | None = None,
-    metric: str = "flops",
-    device: str = "cpu",
-    dtype: str = "float32",
-    **host: Any,
-) -> Gap:
-    low = rung(key, 0.7e9, row=row)
-    rungs = [rung(above, 1e9, row=above_row), low]
+def gap(key: str = "mlx", above: str = "library", **more: Any) -> Gap:
+    """A rung at 70 % of the one above; `row`, `above_row` and `native` are their results."""
+    native, above_row, row = (more.pop(name, None) for name in ("native", "above_row", "row"))
+    rungs = [rung(above, 1e9, row=above_row), rung(key, 0.7e9, row=row)]
     if native is not None and "native" not in (key, above):
         rungs.insert(0, rung("native", 1e9, row=native))
-    whole = made(*rungs, metric=metric, device=device, dtype=dtype)
-    return Gap(whole, low, rungs[-2], Host(**{"usable_cpus": 2, "cores": 16, **host}))
+    where = {name: more.pop(name) for name in ("metric", "device", "dtype") if name in more}
+    host = Host(**{"usable_cpus": 2, "cores": 16, **more})
+    return Gap(made(*rungs, **where), rungs[-1], rungs[-2], host)
 
 
 def stored(stores: str) -> Result:
@@ -369,6 +358,10 @@ def by_blas(kernels: str) -> Result:
     return result("library", details=Details(library=library))
 
 
+def pair(make: Callable[[Any], Gap], planted: Any, absent: Any) -> tuple[Gap, Gap]:
+    return make(planted), make(absent)
+
+
 GPU = {"device": "gpu"}
 STREAM = {"metric": "bandwidth"}
 AVX512 = result("native", params={"chain": "avx512_float32", "cpu_workers": 2})
@@ -380,42 +373,28 @@ HOLDS: dict[str, tuple[Gap, Gap]] = {
     "TF32_OFF": (gap(tf32=False, **GPU), gap(tf32=True, **GPU)),
     "PAGE_FAULTS": (gap(row=result(reasons=reason("PAGE_FAULTS"))), gap(row=result())),
     "LAUNCH_BOUND": (gap(row=result(overhead_us=200.0)), gap(row=result(overhead_us=100.0))),
-    "ONE_BY_ONE": (
-        gap(row=result(slope_rate=0.9e9), **GPU),
-        gap(row=result(slope_rate=0.7e9), **GPU),
+    "ONE_BY_ONE": pair(lambda rate: gap(row=result(slope_rate=rate), **GPU), 0.9e9, 0.7e9),
+    "ONE_THREAD_PER_STREAM": pair(lambda n: gap(row=result(params={"cpu_workers": n})), 1, 2),
+    "POWER_CAP": pair(
+        lambda reasons: gap(row=gpu_row(throttle_reasons=reasons), **GPU),
+        ("idle", "software power cap"), ("idle",),
     ),
-    "ONE_THREAD_PER_STREAM": (
-        gap(row=result(params={"cpu_workers": 1})),
-        gap(row=result(params={"cpu_workers": 2})),
+    "LOW_CLOCK": pair(
+        lambda mhz: gap("clock", "published", native=gpu_row(sm_clock_mhz=mhz), **GPU), 1200, None
     ),
-    "POWER_CAP": (
-        gap(row=gpu_row(throttle_reasons=("idle", "software power cap")), **GPU),
-        gap(row=gpu_row(throttle_reasons=("idle",)), **GPU),
+    "WRITE_ALLOCATE": pair(
+        lambda stores: gap(above="native", above_row=stored(stores), **STREAM),
+        "nontemporal", "ordinary",
     ),
-    "LOW_CLOCK": (
-        gap("clock", "published", native=gpu_row(sm_clock_mhz=1200), **GPU),
-        gap("clock", "published", native=gpu_row(), **GPU),
+    "FEW_CORES": pair(lambda n: gap("native", "published", cores=n, **STREAM), 2, 64),
+    "NARROW_KERNELS": pair(
+        lambda name: gap("library", "native", row=by_blas(name), above_row=AVX512),
+        "Haswell", "SkylakeX",
     ),
-    "WRITE_ALLOCATE": (
-        gap(above="native", above_row=stored("nontemporal"), **STREAM),
-        gap(above="native", above_row=stored("ordinary"), **STREAM),
-    ),
-    "FEW_CORES": (
-        gap("native", "published", cores=2, **STREAM),
-        gap("native", "published", cores=64, **STREAM),
-    ),
-    "NARROW_KERNELS": (
-        gap("library", "native", row=by_blas("Haswell"), above_row=AVX512),
-        gap("library", "native", row=by_blas("SkylakeX"), above_row=AVX512),
-    ),
-    "OLDER_INSTRUCTIONS": (
-        gap(
-            "native",
-            "clock",
-            row=result("kernel", details=Details(not_a_ceiling="Not used.")),
-            **GPU,
-        ),
-        gap("native", "clock", row=result("kernel"), **GPU),
+    "OLDER_INSTRUCTIONS": pair(
+        lambda why: gap(
+            "native", "clock", row=result("kernel", details=Details(not_a_ceiling=why)), **GPU),
+        "Not used.", "",
     ),
     "HIDDEN_SMT": (gap("native", "clock", shared=replace(SHARED, cpus=4)), gap("native", "clock")),
     "SCATTER": (
@@ -423,12 +402,11 @@ HOLDS: dict[str, tuple[Gap, Gap]] = {
         gap(row=result(best_rate=0.5e9, reasons=reason("WIDE_INTERVAL"))),  # 17 % explain no half
     ),
     "BACKGROUND_LOAD": (gap(row=result(reasons=reason("BACKGROUND_LOAD"))), gap(row=result())),
-}
+}  # fmt: skip
 
 
 def test_every_cause_is_tested() -> None:
-    assert list(HOLDS) != []
-    assert set(HOLDS) == {cause.code for cause in CAUSES}
+    assert set(HOLDS) == {cause.code for cause in CAUSES} != set()
 
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.code)
@@ -658,8 +636,11 @@ def on_h200(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
     return asked
 
 
+BF16 = replace(QUICK, device="gpu", dtypes=("bfloat16",))
+
+
 def test_a_gpu_has_the_same_rungs(on_h200: list[Options]) -> None:
-    found, _ = measure_ladder(replace(QUICK, device="gpu", dtypes=("bfloat16",), sizes=None))
+    found, _ = measure_ladder(replace(BF16, sizes=None))
     rates = {r.kind.key: r.rate for r in found.rungs}
     assert rates == {
         "published": pytest.approx(989.4e12, rel=1e-3), "clock": pytest.approx(132 * 4096 * 1755e6),
@@ -739,7 +720,7 @@ def test_clock_peak_of_float32(
 
 def test_power_cap(on_h200: list[Options], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(H200_RATES, "kernel", 700e12)
-    found, _ = measure_ladder(replace(QUICK, device="gpu", dtypes=("bfloat16",)))
+    found, _ = measure_ladder(BF16)
     (loss,) = found.losses
     assert (loss.rung, loss.cause, len(on_h200)) == ("native", "POWER_CAP", 4)
     assert "software power cap" in loss.sentence
@@ -749,7 +730,7 @@ def test_clock_peak_of_an_unknown_chip(
     on_h200: list[Options], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ladder_run, "execute", h200(on_h200, ops_per_clock=None))
-    found, _ = measure_ladder(replace(QUICK, device="gpu", dtypes=("bfloat16",)))
+    found, _ = measure_ladder(BF16)
     assert on_h200
     assert found.rungs[1].rate == pytest.approx(132 * 4096 * 1755e6)
 
@@ -797,54 +778,55 @@ void cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, co
 """
 
 
-@pytest.fixture
-def one_run() -> Options:
-    return replace(QUICK, sizes=(48,), runs=5, warmup=1)
+END = "#include <unistd.h>\n__attribute__((constructor)) static void end(void) { _exit(3); }"
+RIGHT, WRONG = (SGEMM.replace("FACTOR", factor) for factor in ("1.0f", "2.0f"))
 
 
-def tried(source: str, folder: Path, options: Options) -> Rung:
-    library = folder / "libtried.so"
-    compile_library(source, library)
-    return preloaded_rung(options, str(library))
+def built(folder: Path, source: str) -> str:
+    compile_library(source, folder / "libtried.so")
+    return str(folder / "libtried.so")
 
 
-def test_a_right_blas_makes_a_rung(tmp_path: Path, one_run: Options) -> None:
-    found = tried(SGEMM.replace("FACTOR", "1.0f"), tmp_path, one_run)
+def tried(path: str) -> Rung:
+    return preloaded_rung(replace(QUICK, sizes=(48,), runs=5, warmup=1), path)
+
+
+def test_a_right_blas_makes_a_rung(tmp_path: Path) -> None:
+    found = tried(built(tmp_path, RIGHT))
     assert found.rate, found.reason
     assert found.rate > 0
     assert (found.by, found.unit) == ("libtried.so, n = 48", "FLOP/s")
 
 
-def test_a_wrong_blas_is_no_gain(tmp_path: Path, one_run: Options) -> None:
-    found = tried(SGEMM.replace("FACTOR", "2.0f"), tmp_path, one_run)
-    assert (found.rate, found.verdict) == (None, "INVALID")
+@pytest.mark.parametrize(
+    ("source", "verdict", "end"),
+    [(WRONG, {"INVALID"}, ""), (END, {""}, "exit code 3"), ("", {"", "INVALID"}, "")],
+    ids=["wrong", "ends the process", "no library"],
+)
+def test_no_rung(tmp_path: Path, source: str, verdict: set[str], end: str) -> None:
+    (tmp_path / "libtried.so").write_text("no library")
+    found = tried(built(tmp_path, source) if source else str(tmp_path / "libtried.so"))
+    assert found.rate is None
+    assert found.verdict in verdict
     assert "libtried.so" in found.reason
-
-
-def test_a_library_that_ends_the_process_is_a_sentence(tmp_path: Path, one_run: Options) -> None:
-    source = "#include <unistd.h>\n__attribute__((constructor)) static void end(void) { _exit(3); }"
-    found = tried(source, tmp_path, one_run)
-    assert (found.rate, found.verdict) == (None, "")
-    assert "libtried.so" in found.reason
-    assert found.reason.endswith("exit code 3")
+    assert found.reason.endswith(end)
 
 
 def test_a_library_without_sgemm_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ladder_run, "execute", lambda *_, **__: pytest.fail("measured"))
-    library = tmp_path / "librenamed.so"
-    compile_library(SGEMM.replace("cblas_", "scipy_cblas_").replace("FACTOR", "1"), library)
-    with pytest.raises(nnbt.Unsupported, match=r"librenamed\.so has no cblas_sgemm"):
-        measure_ladder(QUICK, library=str(library), measure=FakeMeasure())
+    library = built(tmp_path, RIGHT.replace("cblas_", "scipy_cblas_"))
+    with pytest.raises(nnbt.Unsupported, match=r"libtried\.so has no cblas_sgemm"):
+        measure_ladder(QUICK, library=library, measure=FakeMeasure())
 
 
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        (SGEMM.replace("FACTOR", "1"), ""),
+        (RIGHT, ""),
         ("int cblas_dgemm;", "no function"),
-        ("#include <unistd.h>\n__attribute__((constructor)) static void e(void) { _exit(3); }", ""),
+        (END, ""),
         (
             "#include <stdio.h>\n"
             '__attribute__((constructor)) static void hi(void) { printf("\\xff banner "); }\n'
@@ -854,9 +836,8 @@ def test_a_library_without_sgemm_is_refused(
     ],
 )
 def test_libraries_without_a_function(source: str, problem: str, tmp_path: Path) -> None:
-    compile_library(source, tmp_path / "lib.so")
     detail = "cblas_sgemm" if problem else ""
-    assert try_loading(str(tmp_path / "lib.so"), "cblas_sgemm") == Trial(problem, detail)
+    assert try_loading(built(tmp_path, source), "cblas_sgemm") == Trial(problem, detail)
 
 
 @pytest.mark.parametrize("name", ["loop.so", "x" * 300])
@@ -869,11 +850,10 @@ def test_names_that_no_file_can_have_are_sentences(name: str, tmp_path: Path) ->
 def test_a_library_that_loads_forever_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waits = "__attribute__((constructor)) static void wait(void) { pause(); }"
-    compile_library(f"#include <unistd.h>\n{waits}", tmp_path / "lib.so")
+    library = built(tmp_path, END.replace("_exit(3)", "pause()"))
     monkeypatch.setattr(preload, "_LOAD_SECONDS", 1)
     with pytest.raises(nnbt.Unsupported, match="did not finish within 1 s"):
-        measure_ladder(QUICK, library=str(tmp_path / "lib.so"), measure=FakeMeasure())
+        measure_ladder(QUICK, library=library, measure=FakeMeasure())
 
 
 def test_what_can_not_be_loaded_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
@@ -883,14 +863,6 @@ def test_what_can_not_be_loaded_is_refused_before_anything_is_measured(tmp_path:
     with pytest.raises(nnbt.Unsupported, match=r"libtext\.so cannot be loaded \(.*\): use --try"):
         measure_ladder(QUICK, library=str(text), measure=measure)
     assert measure.calls == []
-
-
-def test_what_is_no_library_is_a_sentence(tmp_path: Path, one_run: Options) -> None:
-    text = tmp_path / "libtext.so"
-    text.write_text("no library")
-    found = preloaded_rung(one_run, str(text))
-    assert found.rate is None
-    assert "libtext.so" in found.reason
 
 
 # The command
