@@ -53,7 +53,7 @@ CHECKS: tuple[Check, ...] = (
         f"at least {HEADLINE_SHARE:.2g} (on an H200: at least 0.98); half of that where longer "
         "work is slower; half of that, for the median run, under background load or in a window "
         "too short to detect it",
-        "timed runs that skip work which the runs of the slope do: the slope alone looks right",
+        "timed runs that skip work that the slope's runs do: the slope alone looks right",
         slope.headline_off_slope,
     ),
     Check(
@@ -214,7 +214,7 @@ CHECKS: tuple[Check, ...] = (
         "suspect",
         "rate over the published or clock-derived peak",
         f"at most {rates.CEILING_SUSPECT:.0%}",
-        "operations that were counted but not done, or a device other than its name says",
+        "operations that were counted but not done, or a device that is not what its name says",
         rates.above_ceiling,
     ),
     Check(
