@@ -167,7 +167,8 @@ FORCE = "pip install --force-reinstall"
         (["another"], "^mlx 0.31.0 is installed, but nnbt contains the CPU library of "
                       f"{OURS}: pip install {BOTH}$"),
         (["foreign", "cuda", "mlx-cpu", "driver"],
-         f"^ROOT/{LIBRARY} is not the file that mlx-cuda-13 installed .mlx-cpu installs the same path.: "
+         f"^ROOT/{LIBRARY} is not the file that mlx-cuda-13 installed "
+         ".mlx-cpu installs the same path.: "
          f"pip uninstall -y mlx-cpu && {FORCE} --no-deps mlx-cuda-13=={OURS}$"),
         (["mlx", "cuda", "no library", "driver"],
          "is not the file that mlx-cuda-13 installed: pip install --force"),
