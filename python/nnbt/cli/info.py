@@ -72,7 +72,7 @@ def overview() -> str:
 
 
 def about(subject: str) -> str:
-    """More about one device. Raises Refusal for one that has no page of its own."""
+    """More about one device. Raises Refusal for a device without such a page."""
     if subject != "ane":
         raise Refusal(f"info has no topic {subject!r}", "use nnbt info, or nnbt info ane")
     from nnbt.engines.mpsgraph.helper import HelperError
@@ -92,7 +92,8 @@ def _state(device: Device) -> str:
     if device.needs:
         return f"needs device {device.needs}"
     remedy = device.remedy()
-    return f"{missing.problem}. {f'To change that: {remedy}' if remedy else 'Nothing to install.'}"
+    change = f"To enable it: {remedy}" if remedy else "No installation can enable it."
+    return f"{missing.problem}. {change}"
 
 
 def _formulas() -> str:
@@ -200,5 +201,5 @@ def explain(topic: str) -> str:
     if topic == "all":
         return "\n\n".join(f"{name.upper()}\n{make()}" for name, make in TOPICS.items())
     if topic not in TOPICS:
-        raise Refusal(f"Unknown topic {topic!r}", f"use nnbt info --explain {' or '.join(TOPICS)}")
+        raise Refusal(f"Unknown topic {topic!r}", f"use one of {' '.join(TOPICS)}")
     return TOPICS[topic]()

@@ -59,8 +59,8 @@ METRICS: dict[str, Metric] = {
                 "copy": "2 n^2 x bytes per element: reads a, writes c",
                 "add": "3 n^2 x bytes per element: reads a and b, writes c",
                 "read, write": "n^2 x bytes per element",
-                "scale": "as copy",
-                "triad": "as add: a[i] + s b[i]",
+                "scale": "same as copy",
+                "triad": "same as add: a[i] + s b[i]",
                 "bus GB/s": "includes write-allocate: an ordinary store first reads the cache line "
                 "that it overwrites",
                 "moved GB/s": "bytes copied per second (convention of bcopy): each byte counts "
@@ -76,7 +76,7 @@ METRICS: dict[str, Metric] = {
             ("graph_steps", "cpu_workers", "data"), "work_ops", formulas.flops_sizes, chain=True),
         Metric("conv", "throughput of a chain of 2-D convolutions with n x n images",
             {
-                "all dtypes": "2 B n^2 C C K^2 operations per layer, including products with "
+                "all dtypes": "2 B n^2 C^2 K^2 operations per layer, including products with "
                 "padding (as in published tables)",
                 "exact": "the same without products with padding: n K becomes the number of taps "
                 "inside the image, 3 n - 2 for K = 3",

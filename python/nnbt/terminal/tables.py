@@ -40,7 +40,8 @@ def header_lines(run: Run) -> list[str]:
     lines = [f"machine  {cpu}, {threads} CPUs, {facts.get('system', '')}".rstrip(", ")]
     if facts.get("device") != "cpu":
         lines.append(f"device   {facts.get('device_name') or facts.get('cpu') or 'unknown'}")
-    lines.append(f"library  MLX {facts.get('mlx', '?')} ({facts.get('backend', '?')} back end)")
+    if "mlx" in facts:  # engines that don't use MLX don't load it
+        lines.append(f"library  MLX {facts['mlx']} ({facts.get('backend', '?')} back end)")
     return lines
 
 

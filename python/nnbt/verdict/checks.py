@@ -42,7 +42,7 @@ CHECKS: tuple[Check, ...] = (
         f"at least {HEADLINE_SHARE:.2g} (on an H200: at least 0.98); half of that where longer "
         "work is slower; half of that, for the median run, under background load or in a window "
         "too short to detect it",
-        "timed runs that skip work which the runs of the slope do: the slope alone looks right"),
+        "timed runs that skip work that the runs of the slope do: the slope alone looks right"),
     Check("SLOPE_DISAGREES", "suspect", slope.slope_disagrees,
         "whether all K and the timed runs agree with one line",
         f"doubling K multiplies the time by at most {DOUBLING[1]} at the largest K, and not by "
@@ -124,7 +124,7 @@ CHECKS: tuple[Check, ...] = (
     Check("ABOVE_CEILING", "suspect", rates.above_ceiling,
         "rate over the published or clock-derived peak",
         f"at most {rates.CEILING_SUSPECT:.0%}",
-        "operations that were counted but not done, or a device other than its name says"),
+        "operations that were counted but not done, or a device that is not what its name says"),
     Check("SLOPE_ABOVE_CEILING", "suspect", rates.slope_above_ceiling,
         "slope rate over the published or clock-derived peak",
         f"at most {rates.CEILING_SUSPECT:.0%}",

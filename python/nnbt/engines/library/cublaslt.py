@@ -55,7 +55,7 @@ class HeuristicResult(ctypes.Structure):
 
 
 @dataclass(frozen=True)
-class Precision:
+class MatmulTypes:
     """Names of a dtype in the headers, and the tolerance of its products."""
 
     operand: str
@@ -87,12 +87,12 @@ VALUES = {
 _FLOAT, _INT = ("CUBLAS_COMPUTE_32F", "CUDA_R_32F"), ("CUBLAS_COMPUTE_32I", "CUDA_R_32I")
 _TF32 = ("CUBLAS_COMPUTE_32F_FAST_TF32", "CUDA_R_32F")
 PRECISIONS = {
-    "float32": Precision("CUDA_R_32F", "CUDA_R_32F", *_FLOAT, "float32", 1e-5),
-    "tfloat32": Precision("CUDA_R_32F", "CUDA_R_32F", *_TF32, "float32", 1e-3),
-    "float16": Precision("CUDA_R_16F", "CUDA_R_16F", *_FLOAT, "float16", 2e-3),
-    "bfloat16": Precision("CUDA_R_16BF", "CUDA_R_16BF", *_FLOAT, "uint16", 8e-3),
-    "int8": Precision("CUDA_R_8I", "CUDA_R_32I", *_INT, "int32", 0.0, multiple=4),
-    "float8_e4m3": Precision(
+    "float32": MatmulTypes("CUDA_R_32F", "CUDA_R_32F", *_FLOAT, "float32", 1e-5),
+    "tfloat32": MatmulTypes("CUDA_R_32F", "CUDA_R_32F", *_TF32, "float32", 1e-3),
+    "float16": MatmulTypes("CUDA_R_16F", "CUDA_R_16F", *_FLOAT, "float16", 2e-3),
+    "bfloat16": MatmulTypes("CUDA_R_16BF", "CUDA_R_16BF", *_FLOAT, "uint16", 8e-3),
+    "int8": MatmulTypes("CUDA_R_8I", "CUDA_R_32I", *_INT, "int32", 0.0, multiple=4),
+    "float8_e4m3": MatmulTypes(
         "CUDA_R_8F_E4M3",
         "CUDA_R_16BF",
         *_FLOAT,
@@ -179,7 +179,7 @@ class Matmul:
     """
 
     def __init__(
-        self, precision: Precision, a: NDArray[Any], b: NDArray[Any], device: int = 0
+        self, precision: MatmulTypes, a: NDArray[Any], b: NDArray[Any], device: int = 0
     ) -> None:
         """Copies the bit patterns `a` and `b` (rows, depth) to the device."""
         self.precision = precision
