@@ -29,13 +29,16 @@ LEAST_SHARE, MOST_SHARE = 0.05, 1.1
 """Limits of rate over peak at the chip's own clock: outside of them, the clock is wrong."""
 
 
+def _language() -> str:
+    return "metal" if sys.platform == "darwin" else "cuda"
+
+
 def kernels(metric: str, token: str | None = None) -> list[Kernel]:
     """The rows of a metric, and of a dtype if one is given, in this system's language."""
-    language = "metal" if sys.platform == "darwin" else "cuda"
     return [
         row
         for row in gpu_kernels.KERNELS.values()
-        if row.metric == metric and row.language == language and token in (None, row.dtype)
+        if row.metric == metric and row.language == _language() and token in (None, row.dtype)
     ]
 
 
