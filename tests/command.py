@@ -1,7 +1,5 @@
 """The installed command in a process of its own."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty
@@ -27,30 +25,18 @@ def nnbt(
     *args: object, cwd: Path | None = None, command: Path = COMMAND, **changes: str | None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [command, *map(str, args)],
-        cwd=cwd,
-        env=environment(**changes),
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
-    )
+        [command, *map(str, args)], cwd=cwd, env=environment(**changes), capture_output=True,
+        text=True, encoding="utf-8", check=False, timeout=120,
+    )  # fmt: skip
 
 
 def shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """A line for bash in which `nnbt` is the installed command."""
     path = f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
-        ["bash", "-c", line],
-        cwd=cwd,
-        env=environment(PATH=path),
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
-    )
+        ["bash", "-c", line], cwd=cwd, env=environment(PATH=path), capture_output=True, text=True,
+        encoding="utf-8", check=False, timeout=120,
+    )  # fmt: skip
 
 
 def on_terminal(width: int, *args: object, **changes: str | None) -> tuple[int, str]:
@@ -58,12 +44,9 @@ def on_terminal(width: int, *args: object, **changes: str | None) -> tuple[int, 
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
     process = subprocess.Popen(
-        [COMMAND, *map(str, args)],
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
+        [COMMAND, *map(str, args)], stdin=slave, stdout=slave, stderr=slave,
         env=environment(**{"TERM": "xterm-256color", **changes}),
-    )
+    )  # fmt: skip
     os.close(slave)
     parts = []
     while True:

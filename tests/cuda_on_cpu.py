@@ -1,18 +1,14 @@
 """Kernels of a FakeGpu as they are written: the CUDA source compiled for the CPU and run there."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nnbt.engines.kernel.sources.instructions import MATRIX_INSTRUCTIONS
-
-if TYPE_CHECKING:
-    from nnbt.engines.kernel.sources.rows import Kernel
+from nnbt.engines.kernel.sources.rows import Kernel
 
 _TYPES = {"float32": "float", "int32": "int32_t", "uint32": "uint32_t", "uint64": "uint64_t"}
 

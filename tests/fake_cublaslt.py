@@ -1,7 +1,5 @@
 """cudart and cuBLASLt in NumPy: `call` replaces nnbt.engines.library.cublaslt._call."""
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 from typing import Any

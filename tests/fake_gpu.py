@@ -1,17 +1,13 @@
 """A GPU that isn't there: MLX on the CPU whose custom kernels are NumPy, by the kernel's name."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nnbt.spec.formats import FORMATS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def _block_sums(call: dict[str, Any]) -> Any:
@@ -59,20 +55,12 @@ def _sum(scalar: float) -> Callable[[dict[str, Any]], Any]:
 
 
 KERNELS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "read": _block_sums,
-    "bulk_read": _block_sums,
-    "write": _write,
+    "read": _block_sums, "bulk_read": _block_sums, "write": _write,
     "copy": lambda call: np.array(call["inputs"][0]),
-    "bulk_copy": lambda call: np.array(call["inputs"][0]),
-    "add": _sum(1.0),
-    "triad": _sum(0.5),
-    "fma": _fma,
-    "wgmma": _products,
-    "wgmma_registers": _products,
-    "tcgen05": _products,
-    "mma_sync": _products,
-    "simdgroup": _products,
-}
+    "bulk_copy": lambda call: np.array(call["inputs"][0]), "add": _sum(1.0), "triad": _sum(0.5),
+    "fma": _fma, "wgmma": _products, "wgmma_registers": _products, "tcgen05": _products,
+    "mma_sync": _products, "simdgroup": _products,
+}  # fmt: skip
 
 
 def chip_stamps(blocks: int, words: int) -> Any:

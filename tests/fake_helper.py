@@ -60,38 +60,25 @@ def counters(request: dict[str, Any]) -> dict[str, Any]:
         after = [n + evaluations * change.get(i, 0) for i, n in enumerate(before)]
         windows.append(
             {
-                "before": before,
-                "after": after,
-                "evaluations": evaluations,
-                "wall_ns": run_ns(request) + 150_000,
-                "hw_ns": run_ns(request),
+                "before": before, "after": after, "evaluations": evaluations,
+                "wall_ns": run_ns(request) + 150_000, "hw_ns": run_ns(request),
             }
-        )
+        )  # fmt: skip
         before = after
     return {
-        "status": "ok",
-        "detail": "",
-        "architecture": "h16g",
-        "cores": CORES,
-        "labels": [f"kANE_FAKE_{i}" for i in range(REGISTERS)],
-        "fully_placed": True,
-        "windows": windows,
-        "wall_samples_ns": [round(run_ns(request) + 150_000)] * 50,
+        "status": "ok", "detail": "", "architecture": "h16g", "cores": CORES,
+        "labels": [f"kANE_FAKE_{i}" for i in range(REGISTERS)], "fully_placed": True,
+        "windows": windows, "wall_samples_ns": [round(run_ns(request) + 150_000)] * 50,
         "hw_samples_ns": [round(run_ns(request))] * 50,
-    }
+    }  # fmt: skip
 
 
 def power(window_s: float) -> dict[str, Any]:
     return {
-        "ioreport": "ok",
-        "detail": "",
-        "energy_j": {"ANE": 4.0 * window_s, "CPU": 1.5 * window_s},
-        "window_s": window_s,
-        "thermal_state": "nominal",
-        "low_power_mode": False,
-        "cpu_cycles": 10**6,
-        "cpu_instructions": 2 * 10**6,
-    }
+        "ioreport": "ok", "detail": "", "energy_j": {"ANE": 4.0 * window_s, "CPU": 1.5 * window_s},
+        "window_s": window_s, "thermal_state": "nominal", "low_power_mode": False,
+        "cpu_cycles": 10**6, "cpu_instructions": 2 * 10**6,
+    }  # fmt: skip
 
 
 def measured(request: dict[str, Any]) -> dict[str, Any]:

@@ -1,13 +1,9 @@
 """A measure function with scripted times, so that tests of everything above it are exact."""
 
-from __future__ import annotations
-
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import Any
 
 STEADY = (1.0, 1.004, 0.998, 1.002, 0.996, 1.001, 0.999, 1.003, 0.997, 1.0, 1.005, 0.995)
 """Run times over their unit: little scatter, no trend, one mode."""

@@ -1,7 +1,5 @@
 """Site-packages folders made for one test, and NVIDIA drivers that answer as a test wants."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -132,11 +130,8 @@ class Site:
         return subprocess.run(
             [sys.executable, "-S", "-c", code],
             env=keep | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"} | hidden | self.env,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
+            capture_output=True, text=True, check=False, timeout=300,
+        )  # fmt: skip
 
     def answer(self, code: str) -> object:
         """What the code printed, as JSON."""

@@ -4,43 +4,35 @@ A fault gets a MonkeyPatch and the FakeMeasure of its run, changes one of them, 
 arguments of nnbt.run that differ from those of the clean twin.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from fake_measure import FLOOR, STEADY, FakeSamples, units_of
+from fake_measure import FLOOR, STEADY, FakeMeasure, FakeSamples, units_of
 from nnbt import _native
 from nnbt.engines.mlx import bandwidth as mlx_bandwidth
 from nnbt.engines.mlx import flops as mlx_flops
 from nnbt.engines.mlx import integers as mlx_integers
 from nnbt.engines.mlx.bandwidth import OPS
 from nnbt.engines.mlx.data import Data, sample_indices
-from nnbt.engines.mlx.setup import Setup
+from nnbt.engines.mlx.setup import Graph, Setup
 from nnbt.engines.mpsgraph import counters
 from nnbt.machine import mlx
 from nnbt.machine.facts import machine
 from nnbt.peaks.published import Ceiling
 from nnbt.pipeline import case as case_runner
 from nnbt.pipeline import session as runner
+from nnbt.spec.cell import Request
 from nnbt.spec.details import Details, EvaluationWork, Placement, SharedWindow, SideRates
-from nnbt.spec.workload import After
+from nnbt.spec.workload import After, SamplesLike, Workload
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fake_measure import FakeMeasure
-    from nnbt.engines.mlx.setup import Graph
-    from nnbt.spec.cell import Request
-    from nnbt.spec.workload import SamplesLike, Workload
-
-    Plant = Callable[[pytest.MonkeyPatch, FakeMeasure], dict[str, Any] | None]
+Plant = Callable[[pytest.MonkeyPatch, FakeMeasure], dict[str, Any] | None]
 
 
 @dataclass(frozen=True)
@@ -76,19 +68,6 @@ def fault(
         return plant
 
     return register
-
-
-# --- the work is not done ---
-
-
-@fault("WORK_NOT_DONE", metric="flops")
-def one_unit_whatever_is_asked_for(_: object, measure: FakeMeasure) -> None:
-    measure.power = 0.0
-
-
-@fault("WORK_NOT_DONE", metric="bandwidth")
-def half_of_each_doubling(_: object, measure: FakeMeasure) -> None:
-    measure.power = 0.58  # 2 ** 0.58 = 1.5
 
 
 FEW_MS = 192 if sys.platform == "linux" else 1024
@@ -151,17 +130,6 @@ def with_flops(patch: pytest.MonkeyPatch, **changes: Any) -> None:
     patch.setattr(mlx_flops, "flops", lambda request: replace(FLOPS(request), **changes))
 
 
-@fault("NO_RATE", metric="flops")
-def work_that_counts_as_nothing(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_flops(patch, unit_work=0)
-
-
-@fault("HEADLINE_OFF_SLOPE", metric="flops_graph")
-def timed_runs_that_spin(_: object, measure: FakeMeasure) -> None:
-    """Series take a tenth of what single runs of the slope take."""
-    measure.pattern = [factor / 10 for factor in STEADY]
-
-
 @fault("SLOPE_DISAGREES", finding="bent", metric="flops")
 def one_unit_for_the_price_of_four(_: object, measure: FakeMeasure) -> dict[str, Any]:
     """Only K = 1 is off the line: the doubling from 4 to 8 does not see it."""
@@ -173,25 +141,6 @@ def one_unit_for_the_price_of_four(_: object, measure: FakeMeasure) -> dict[str,
         return measure(step, **more)
 
     return {"measure": timed}
-
-
-@fault("SLOPE_DISAGREES", finding="unclear", metric="flops")
-def a_doubling_of_1_6_in_a_short_window(_: object, measure: FakeMeasure) -> None:
-    measure.power = 0.68
-    measure.window_ns = 90_000_000
-
-
-@fault("SLOPE_DISAGREES", finding="superlinear", metric="flops")
-def longer_work_is_slower(_: object, measure: FakeMeasure) -> None:
-    measure.power = 1.3
-
-
-@fault("SLOPE_UNKNOWN", metric="flops")
-def no_time_for_a_slope(_: object, measure: FakeMeasure) -> None:
-    measure.window_ns = 1_000_000
-
-
-# --- the answer is wrong ---
 
 
 def with_product(
@@ -206,79 +155,44 @@ def with_product(
     patch.setattr(mlx_flops, "_product", product)
 
 
+def with_multiply(patch: pytest.MonkeyPatch, change: Callable[[Any, Setup], Any]) -> None:
+    with_product(patch, lambda bench, multiply: change(multiply, bench))
+
+
+def kept(multiply: Callable[[Any, Any], Any], mask: Any) -> Callable[[Any, Any], Any]:
+    """The product times a mask of ones and zeros."""
+    return lambda block, stream: multiply(block, stream) * mask.astype(block.dtype)
+
+
+def every_second(multiply: Callable[[Any, Any], Any], _: Setup) -> Callable[[Any, Any], Any]:
+    calls = itertools.count()
+    return lambda z, stream: multiply(z, stream) if next(calls) % 2 else z
+
+
+def with_integers(patch: pytest.MonkeyPatch, change: Callable[..., Any]) -> None:
+    kernel = mlx_integers._kernel
+
+    def wrong(bench: Setup, z: Any, operand: Any, stream: Any) -> Any:
+        return change(bench.mx, kernel(bench, z, operand, stream), z, bench)
+
+    patch.setattr(mlx_integers, "_kernel", wrong)
+
+
+def middle_rows(mx: Any, done: Any, before: Any, bench: Setup) -> Any:
+    """Half of them, and the first and the last."""
+    row = mx.arange(bench.n)[:, None]
+    right = (row == 0) | (row == bench.n - 1) | ((row >= 831) & (row < 1855))
+    return mx.where(right, done, before)
+
+
+def with_data(patch: pytest.MonkeyPatch, factor: float) -> None:
+    draw = Data._draw
+    patch.setattr(Data, "_draw", lambda data, *shape: draw(data, *shape) * factor)
+
+
 def sampled(bench: Setup) -> tuple[int, int]:
     """An element of the block that is compared."""
     return sample_indices(bench.n, 3)[5], sample_indices(bench.n, 4)[7]
-
-
-@fault("WRONG_ANSWER", metric="flops")
-def one_wrong_element_in_the_sampled_block(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(bench: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
-        return lambda block, stream: multiply(block, stream).at[sampled(bench)].add(0.01)
-
-    with_product(patch, change)
-
-
-@fault("WRONG_ANSWER", metric="flops")
-def half_of_the_rows_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(bench: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
-        half = bench.n // 2
-        return lambda block, stream: bench.mx.pad(
-            multiply(block[:half], stream), [(0, half), (0, 0)]
-        )
-
-    with_product(patch, change)
-
-
-@fault("WRONG_ANSWER", metric="flops", sizes=[200])
-@fault("WRONG_ANSWER", metric="flops", sizes=[200], dtype="bfloat16")
-def every_eighth_row_only(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(bench: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
-        kept = bench.mx.array(([1.0] + [0.0] * 7) * (bench.n // 8))[:, None]
-
-        def product(block: Any, stream: Any) -> Any:
-            return multiply(block, stream) * kept.astype(block.dtype)
-
-        return product
-
-    with_product(patch, change)
-
-
-@fault("WRONG_ANSWER", metric="flops", sizes=[200])
-@fault("WRONG_ANSWER", metric="flops", sizes=[256], dtype="q8")
-def a_huge_first_element(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(_: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
-        return lambda block, stream: multiply(block, stream).at[0, 0].add(1e9)
-
-    with_product(patch, change)
-
-
-@fault("WRONG_ANSWER", metric="flops", sizes=[200], dtype="complex64")
-@fault("WRONG_ANSWER", metric="flops", sizes=[200], dtype="float64")
-@fault("WRONG_ANSWER", metric="flops_graph", sizes=[200], dtype="float16")
-def one_column_off_the_sample_is_zero(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(bench: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
-        kept = bench.mx.array([1.0] * 198 + [0.0] + [1.0])
-        assert 198 not in sample_indices(bench.n, 4)
-        return lambda block, stream: multiply(block, stream) * kept.astype(block.dtype)
-
-    with_product(patch, change)
-
-
-@fault("WRONG_ANSWER", metric="flops_graph")
-@fault("WRONG_ANSWER", metric="flops_graph", graph_steps=100)
-def a_multiply_that_returns_zeros(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_product(patch, lambda bench, __: lambda block, _: bench.mx.zeros_like(block))
-
-
-@fault("WRONG_ANSWER", metric="flops_graph")
-@fault("WRONG_ANSWER", metric="flops_graph", graph_steps=7)
-def every_second_multiply_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
-    def change(_: Setup, multiply: Callable[[Any, Any], Any]) -> Any:
-        calls = itertools.count()
-        return lambda z, stream: multiply(z, stream) if next(calls) % 2 else z
-
-    with_product(patch, change)
 
 
 @fault("WRONG_ANSWER", metric="flops_graph")
@@ -297,53 +211,6 @@ def half_of_the_chain_skipped(patch: pytest.MonkeyPatch, _: object) -> None:
     patch.setattr(Setup, "step", half)
 
 
-@fault("WRONG_ANSWER", metric="flops", dtype="int16")
-def one_wrong_integer(patch: pytest.MonkeyPatch, _: object) -> None:
-    kernel = mlx_integers._kernel
-
-    def wrong(bench: Setup, z: Any, operand: Any, stream: Any) -> Any:
-        return kernel(bench, z, operand, stream).at[sampled(bench)].add(1)
-
-    patch.setattr(mlx_integers, "_kernel", wrong)
-
-
-@fault("WRONG_ANSWER", metric="flops", dtype="int32", sizes=[200])
-@fault("WRONG_ANSWER", metric="flops_graph", dtype="uint8", sizes=[200])
-def one_wrong_integer_at_the_end(patch: pytest.MonkeyPatch, _: object) -> None:
-    kernel = mlx_integers._kernel
-
-    def wrong(bench: Setup, z: Any, operand: Any, stream: Any) -> Any:
-        return kernel(bench, z, operand, stream).at[-1, -1].add(1)
-
-    patch.setattr(mlx_integers, "_kernel", wrong)
-
-
-@fault("WRONG_ANSWER", op="copy")
-@fault("WRONG_ANSWER", op="copy", dtype="float16")
-def one_wrong_element_in_a_copy(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_copy(patch, lambda mx, blocks, _: mx.array(blocks[0]).at[-1, -1].add(1))
-
-
-@fault("WRONG_ANSWER", op="copy", sizes=[2048])
-@fault("WRONG_ANSWER", op="copy", sizes=[64])
-def a_copy_of_the_first_quarter(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_copy(patch, lambda mx, blocks, _: mx.array(blocks[0][: blocks[0].shape[0] // 4]))
-
-
-@fault("WRONG_ANSWER", metric="flops", dtype="int64", sizes=[2048])
-def rows_in_the_middle_only(patch: pytest.MonkeyPatch, _: object) -> None:
-    """Half of them, and the first and the last."""
-    kernel = mlx_integers._kernel
-
-    def some(bench: Setup, z: Any, operand: Any, stream: Any) -> Any:
-        done, n = kernel(bench, z, operand, stream), bench.n
-        row = bench.mx.arange(n)[:, None]
-        right = (row == 0) | (row == n - 1) | ((row >= 831) & (row < 1855))
-        return bench.mx.where(right, done, z)
-
-    patch.setattr(mlx_integers, "_kernel", some)
-
-
 @fault("REDUCED_PRECISION", metric="flops")
 def inputs_rounded_to_10_bits(patch: pytest.MonkeyPatch, _: object) -> None:
     """What TF32 does to both operands; here to the left one, and to the product."""
@@ -358,20 +225,6 @@ def inputs_rounded_to_10_bits(patch: pytest.MonkeyPatch, _: object) -> None:
         return lambda block, stream: multiply(rounded(block), stream)
 
     with_product(patch, change)
-
-
-# --- the data is not what it should be ---
-
-
-@fault("NON_FINITE", metric="flops")
-@fault("NON_FINITE", metric="bandwidth")
-def nan_data(_: object, __: object) -> dict[str, Any]:
-    return {"data": "nan"}
-
-
-@fault("UNCHECKED")
-def an_answer_that_nobody_looked_at(_: object, __: object) -> dict[str, Any]:
-    return {"checks": False}
 
 
 @fault("NON_FINITE", metric="flops_graph", graph_steps=100, sizes=[160])
@@ -399,53 +252,8 @@ def a_chain_that_grows_fourfold(patch: pytest.MonkeyPatch, _: object) -> None:
     patch.setattr(mlx_flops, "_product", product)
 
 
-@fault("DEGENERATE_DATA")
-@fault("DEGENERATE_DATA", metric="flops")
-def data_of_zeros_that_is_called_normal(patch: pytest.MonkeyPatch, _: object) -> None:
-    draw = Data._draw
-    patch.setattr(Data, "_draw", lambda data, *shape: draw(data, *shape) * 0)
-
-
-@fault("DEGENERATE_DATA")
-def denormal_data(patch: pytest.MonkeyPatch, _: object) -> None:
-    draw = Data._draw
-    patch.setattr(Data, "_draw", lambda data, *shape: draw(data, *shape) * 1e-40)
-
-
-@fault("NON_RANDOM_DATA", metric="flops")
-@fault("NON_RANDOM_DATA")
-def data_of_ones(_: object, __: object) -> dict[str, Any]:
-    return {"data": "ones"}
-
-
-@fault("NON_RANDOM_DATA")
-def zeros_data(_: object, __: object) -> dict[str, Any]:
-    return {"data": "zeros"}
-
-
-SMALL_CONV = {"metric": "conv", "dtype": "float32", "sizes": [8]}
-
-
-@fault("MOSTLY_PADDING", **SMALL_CONV, params={"channels": 4, "layers": 2, "kernel": 3})
-def a_kernel_larger_than_the_image(_: object, __: object) -> dict[str, Any]:
-    return {"params": {"channels": 4, "layers": 2, "kernel": 31}}
-
-
-# --- memory ---
-
-
 def with_copy(patch: pytest.MonkeyPatch, build: Callable[[Any, list[Any], Any], Any]) -> None:
     patch.setitem(OPS, "copy", replace(OPS["copy"], build=build))
-
-
-@fault("ALIAS", op="copy")
-def a_contiguous_that_copies_nothing(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_copy(patch, lambda mx, blocks, _: mx.contiguous(blocks[0]))
-
-
-@fault("ALIAS", op="copy")
-def a_slice_that_copies_nothing(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_copy(patch, lambda _, blocks, __: blocks[0][:])
 
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only MLX's Linux allocator is known to")
@@ -460,22 +268,9 @@ def an_allocator_that_gives_memory_back(patch: pytest.MonkeyPatch, _: object) ->
     return {"measure": _native.measure, "sizes": [3072], "runs": 5, "checks": False}
 
 
-@fault("PAGE_FAULTS")
-def page_faults_that_a_probe_saw(_: object, measure: FakeMeasure) -> None:
-    measure.readings = {"minor_faults": 256.0 * 1000}
-
-
 @fault("CACHE_RESIDENT")
 def buffers_that_fit_into_the_cache(patch: pytest.MonkeyPatch, _: object) -> None:
     patch.setattr(runner, "last_cache_bytes", lambda: 2**30)
-
-
-# --- times ---
-
-
-@fault("LAUNCH_BOUND")
-def an_evaluation_that_costs_a_sixth(_: object, measure: FakeMeasure) -> None:
-    measure.floor_ns = 200_000
 
 
 @fault("COARSE_CLOCK")
@@ -484,69 +279,9 @@ def a_clock_that_ticks_every_10_us(patch: pytest.MonkeyPatch, _: object) -> None
     patch.setattr(_native, "calibrate_clock", lambda: clock)
 
 
-@fault("DRIFT")
-def a_step_that_gets_slower(_: object, measure: FakeMeasure) -> None:
-    measure.pattern = [1 + i / 100 for i in range(20)]
-
-
-@fault("DRIFT")
-def a_step_that_gets_faster(_: object, measure: FakeMeasure) -> None:
-    measure.pattern = [1.4 - i / 100 for i in range(20)]
-
-
-@fault("WIDE_INTERVAL")
-def times_that_scatter(_: object, measure: FakeMeasure) -> None:
-    measure.pattern = [1 + i / 10 for i in (3, 11, 0, 7, 5, 9, 1, 10, 2, 6, 8, 4)]
-
-
-@fault("BIMODAL")
-def two_clock_states(_: object, measure: FakeMeasure) -> None:
-    measure.pattern = [1.0, 1.01, 1.5, 1.0, 1.51, 1.01, 1.0, 1.5, 1.0, 1.01, 1.0, 1.5] * 3
-
-
-@fault("FEW_SAMPLES")
-def three_runs(_: object, __: object) -> dict[str, Any]:
-    return {"runs": 3}
-
-
-# --- the machine ---
-
-
 def with_peak(patch: pytest.MonkeyPatch, rate: float) -> None:
     """A pretend device with this peak; a product of 64 x 64 takes 1.02 ms: 514 MFLOP/s."""
     patch.setattr(case_runner, "published_ceiling", lambda *_: Ceiling(rate, "a pretend device"))
-
-
-@fault("ABOVE_CEILING", metric="flops", sizes=[64])
-def a_device_whose_peak_is_exceeded_by_10_percent(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_peak(patch, 514e6 / 1.1)
-
-
-@fault("SLOPE_DISAGREES", finding="median", metric="flops", sizes=[64])
-def a_window_that_was_slow_throughout(_: object, measure: FakeMeasure) -> None:
-    measure.pattern = [1.9 * factor for factor in STEADY]
-
-
-@fault("SLOPE_ABOVE_CEILING", metric="flops", sizes=[64])
-def a_device_whose_peak_the_slope_exceeds_alone(patch: pytest.MonkeyPatch, _: object) -> None:
-    """The rate is at 101 %, and the slope, without the 2 % of an evaluation, at 103."""
-    with_peak(patch, 514e6 / 1.01)
-
-
-@fault("IMPOSSIBLE_RATE", metric="flops", sizes=[64])
-def a_device_whose_peak_is_half_the_rate(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_peak(patch, 514e6 / 2)
-
-
-@fault("BACKGROUND_LOAD")
-def a_host_that_steals_time(_: object, measure: FakeMeasure) -> None:
-    measure.readings = {"steal_time": 0.15 * measure.window_ns * 1e-9}
-
-
-@fault("BACKGROUND_LOAD")
-def other_processes(_: object, measure: FakeMeasure) -> None:
-    window_s = measure.window_ns * 1e-9
-    measure.readings = {"other_cpu_time": 0.9 * window_s, "involuntary_switches": 200 * window_s}
 
 
 @fault("BACKGROUND_LOAD")
@@ -563,12 +298,6 @@ def a_process_that_has_the_other_processor(patch: pytest.MonkeyPatch, measure: F
     }
 
 
-@fault("SLOPE_DISAGREES", finding="unclear", metric="flops")
-def a_doubling_of_1_6_among_other_processes(_: object, measure: FakeMeasure) -> None:
-    measure.power = 0.68
-    other_processes(_, measure)
-
-
 def with_details(patch: pytest.MonkeyPatch, **details: Any) -> None:
     """What a builder that pairs devices, or one of the Neural Engine, reports at its end."""
 
@@ -576,24 +305,6 @@ def with_details(patch: pytest.MonkeyPatch, **details: Any) -> None:
         return replace(BANDWIDTH(request), after=lambda: After(details=Details(**details)))
 
     patch.setattr(mlx_bandwidth, "bandwidth", builder)
-
-
-SIDE = SideRates(1e9, 5e8, 2.0, 10)
-
-
-@fault("LITTLE_OVERLAP")
-def sides_that_were_rarely_busy_together(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_details(patch, shared_window=SharedWindow(0.5, SIDE, SIDE))
-
-
-@fault("NOT_ON_ANE")
-def a_chain_that_a_gpu_ran(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_details(patch, placement=Placement("not on ANE", ("The GPU ran it.",)))
-
-
-@fault("PLACEMENT_UNPROVEN")
-def a_chain_that_ran_somewhere(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_details(patch, placement=Placement("unproven", ("Nothing tells.",)))
 
 
 def with_counters(patch: pytest.MonkeyPatch, **changes: float) -> None:
@@ -608,39 +319,151 @@ def with_counters(patch: pytest.MonkeyPatch, **changes: float) -> None:
         after = [n + round(100 * factor * per_run.get(i, 0)) for i, n in enumerate(before)]
         windows.append(
             {
-                "before": before,
-                "after": after,
-                "evaluations": 100,
-                "wall_ns": 1.1e6,
+                "before": before, "after": after, "evaluations": 100, "wall_ns": 1.1e6,
                 "hw_ns": numbers["hw_ns"],
             }
-        )
+        )  # fmt: skip
         before = after
     work = EvaluationWork(9_000_000_000, (2**18, 2**22), "fp16")
     pmu = {"status": "ok", "architecture": "h16g", "cores": 16, "windows": windows}
     with_details(patch, counters=counters.decoded_counters({"status": "ok", "pmu": pmu}, work))
 
 
-@fault("COUNTERS_INCONSISTENT")
-def hardware_time_above_wall_time(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_counters(patch, hw_ns=1.2e6)
+def faulty(
+    code: str,
+    name: str,
+    plant: Callable[..., Any] | None = None,
+    *cases: dict[str, Any],
+    finding: str = "",
+    run: dict[str, Any] | None = None,
+    **changes: Any,
+) -> None:
+    """Registers plant(patch, **changes), or these changes of the FakeMeasure, for each case.
+
+    `run` has the arguments of nnbt.run that differ from those of the clean twin.
+    """
+
+    def planted(patch: pytest.MonkeyPatch, measure: FakeMeasure) -> dict[str, Any] | None:
+        if plant:
+            plant(patch, **changes)
+        else:
+            vars(measure).update(changes)
+        return run
+
+    planted.__name__ = name
+    FAULTS.extend(Fault(code, planted, case, (), finding) for case in cases or ({},))
 
 
-@fault("COUNTERS_INCONSISTENT")
-def a_clock_of_7_ghz(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_counters(patch, nominal=120e6, stalls=30e6)
+FLOPS_CASE, GRAPH_CASE = {"metric": "flops"}, {"metric": "flops_graph"}
+SMALL, MEDIUM = FLOPS_CASE | {"sizes": [64]}, FLOPS_CASE | {"sizes": [200]}
+SCATTERED = [1 + i / 10 for i in (3, 11, 0, 7, 5, 9, 1, 10, 2, 6, 8, 4)]
+TWO_STATES = [1.0, 1.01, 1.5, 1.0, 1.51, 1.01, 1.0, 1.5, 1.0, 1.01, 1.0, 1.5] * 3
+BESIDE_OTHERS = {"other_cpu_time": 0.45, "involuntary_switches": 100}
+"""In the half second that the FakeMeasure pretends."""
 
+# fmt: off
+# Times
+faulty("WORK_NOT_DONE", "one_unit_whatever_is_asked_for", None, FLOPS_CASE, power=0.0)
+faulty("WORK_NOT_DONE", "half_of_each_doubling", None, {"metric": "bandwidth"},
+       power=0.58)  # 2 ** 0.58 = 1.5
+faulty("NO_RATE", "work_that_counts_as_nothing", with_flops, FLOPS_CASE, unit_work=0)
+# Series take a tenth of what single runs of the slope take.
+faulty("HEADLINE_OFF_SLOPE", "timed_runs_that_spin", None, GRAPH_CASE,
+       pattern=[factor / 10 for factor in STEADY])
+faulty("SLOPE_DISAGREES", "a_doubling_of_1_6_in_a_short_window", None, FLOPS_CASE,
+       finding="unclear", power=0.68, window_ns=90_000_000)
+faulty("SLOPE_DISAGREES", "a_doubling_of_1_6_among_other_processes", None, FLOPS_CASE,
+       finding="unclear", power=0.68, readings=BESIDE_OTHERS)
+faulty("SLOPE_DISAGREES", "longer_work_is_slower", None, FLOPS_CASE,
+       finding="superlinear", power=1.3)
+faulty("SLOPE_DISAGREES", "a_window_that_was_slow_throughout", None, SMALL,
+       finding="median", pattern=[1.9 * factor for factor in STEADY])
+faulty("SLOPE_UNKNOWN", "no_time_for_a_slope", None, FLOPS_CASE, window_ns=1_000_000)
+faulty("PAGE_FAULTS", "page_faults_that_a_probe_saw", readings={"minor_faults": 256.0 * 1000})
+faulty("LAUNCH_BOUND", "an_evaluation_that_costs_a_sixth", floor_ns=200_000)
+faulty("DRIFT", "a_step_that_gets_slower", pattern=[1 + i / 100 for i in range(20)])
+faulty("DRIFT", "a_step_that_gets_faster", pattern=[1.4 - i / 100 for i in range(20)])
+faulty("WIDE_INTERVAL", "times_that_scatter", pattern=SCATTERED)
+faulty("BIMODAL", "two_clock_states", pattern=TWO_STATES)
+faulty("FEW_SAMPLES", "three_runs", run={"runs": 3})
+faulty("BACKGROUND_LOAD", "a_host_that_steals_time", readings={"steal_time": 0.075})
+faulty("BACKGROUND_LOAD", "other_processes", readings=BESIDE_OTHERS)
 
-@fault("COUNTERS_INCONSISTENT")
-def more_multiplies_than_lanes(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_counters(patch, nominal=20e6, stalls=5e6)
+# The data is not what it should be
+faulty("NON_FINITE", "nan_data", None, FLOPS_CASE, {"metric": "bandwidth"}, run={"data": "nan"})
+faulty("UNCHECKED", "an_answer_that_nobody_looked_at", run={"checks": False})
+faulty("NON_RANDOM_DATA", "data_of_ones", None, FLOPS_CASE, {}, run={"data": "ones"})
+faulty("NON_RANDOM_DATA", "zeros_data", run={"data": "zeros"})
+faulty("DEGENERATE_DATA", "data_of_zeros_that_is_called_normal", with_data, {}, FLOPS_CASE,
+       factor=0)
+faulty("DEGENERATE_DATA", "denormal_data", with_data, factor=1e-40)
+faulty("MOSTLY_PADDING", "a_kernel_larger_than_the_image", None,
+       {"metric": "conv", "dtype": "float32", "sizes": [8],
+        "params": {"channels": 4, "layers": 2, "kernel": 3}},
+       run={"params": {"channels": 4, "layers": 2, "kernel": 31}})
 
+# The answer is wrong: change(multiply, bench) is multiply(block, stream) from then on.
+faulty("WRONG_ANSWER", "one_wrong_element_in_the_sampled_block", with_multiply, FLOPS_CASE,
+       change=lambda multiply, bench: lambda *of: multiply(*of).at[sampled(bench)].add(0.01))
+faulty("WRONG_ANSWER", "half_of_the_rows_skipped", with_multiply, FLOPS_CASE,
+       change=lambda multiply, bench: lambda block, stream: bench.mx.pad(
+           multiply(block[: bench.n // 2], stream), [(0, bench.n // 2), (0, 0)]))
+faulty("WRONG_ANSWER", "every_eighth_row_only", with_multiply,
+       MEDIUM, MEDIUM | {"dtype": "bfloat16"},
+       change=lambda multiply, bench: kept(
+           multiply, bench.mx.array(([1.0] + [0.0] * 7) * (bench.n // 8))[:, None]))
+faulty("WRONG_ANSWER", "a_huge_first_element", with_multiply,
+       MEDIUM, FLOPS_CASE | {"sizes": [256], "dtype": "q8"},
+       change=lambda multiply, _: lambda *of: multiply(*of).at[0, 0].add(1e9))
+faulty("WRONG_ANSWER", "one_column_off_the_sample_is_zero", with_multiply,
+       MEDIUM | {"dtype": "complex64"}, MEDIUM | {"dtype": "float64"},
+       MEDIUM | GRAPH_CASE | {"dtype": "float16"},
+       change=lambda multiply, bench: kept(
+           multiply, bench.mx.array([1.0] * 198 + [float(198 in sample_indices(bench.n, 4)), 1.0])))
+faulty("WRONG_ANSWER", "a_multiply_that_returns_zeros", with_multiply,
+       GRAPH_CASE, GRAPH_CASE | {"graph_steps": 100},
+       change=lambda _, bench: lambda block, __: bench.mx.zeros_like(block))
+faulty("WRONG_ANSWER", "every_second_multiply_skipped", with_multiply,
+       GRAPH_CASE, GRAPH_CASE | {"graph_steps": 7}, change=every_second)
 
-@fault("STALLS_INCONSISTENT")
-def stalls_of_half_of_the_cycles(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_counters(patch, stalls=5e6)
+# change(mx, done, before, bench) is what a kernel of integers gives.
+faulty("WRONG_ANSWER", "one_wrong_integer", with_integers, FLOPS_CASE | {"dtype": "int16"},
+       change=lambda _, done, __, bench: done.at[sampled(bench)].add(1))
+faulty("WRONG_ANSWER", "one_wrong_integer_at_the_end", with_integers,
+       MEDIUM | {"dtype": "int32"}, MEDIUM | GRAPH_CASE | {"dtype": "uint8"},
+       change=lambda _, done, *__: done.at[-1, -1].add(1))
+faulty("WRONG_ANSWER", "rows_in_the_middle_only", with_integers,
+       FLOPS_CASE | {"dtype": "int64", "sizes": [2048]}, change=middle_rows)
 
+# build(mx, blocks, stream) is what a copy gives.
+COPY = {"op": "copy"}
+faulty("WRONG_ANSWER", "one_wrong_element_in_a_copy", with_copy, COPY, COPY | {"dtype": "float16"},
+       build=lambda mx, blocks, _: mx.array(blocks[0]).at[-1, -1].add(1))
+faulty("WRONG_ANSWER", "a_copy_of_the_first_quarter", with_copy,
+       COPY | {"sizes": [2048]}, COPY | {"sizes": [64]},
+       build=lambda mx, blocks, _: mx.array(blocks[0][: blocks[0].shape[0] // 4]))
+faulty("ALIAS", "a_contiguous_that_copies_nothing", with_copy, COPY,
+       build=lambda mx, blocks, _: mx.contiguous(blocks[0]))
+faulty("ALIAS", "a_slice_that_copies_nothing", with_copy, COPY,
+       build=lambda _, blocks, __: blocks[0][:])
 
-@fault("OTHER_ANE_CLIENT")
-def a_window_with_twice_the_cycles(patch: pytest.MonkeyPatch, _: object) -> None:
-    with_counters(patch, second_window=2.0)
+# The machine
+faulty("ABOVE_CEILING", "a_device_whose_peak_is_exceeded_by_10_percent", with_peak, SMALL,
+       rate=514e6 / 1.1)
+# The rate is at 101 %, and the slope, without the 2 % of an evaluation, at 103.
+faulty("SLOPE_ABOVE_CEILING", "a_device_whose_peak_the_slope_exceeds_alone", with_peak, SMALL,
+       rate=514e6 / 1.01)
+faulty("IMPOSSIBLE_RATE", "a_device_whose_peak_is_half_the_rate", with_peak, SMALL,
+       rate=514e6 / 2)
+faulty("LITTLE_OVERLAP", "sides_that_were_rarely_busy_together", with_details,
+       shared_window=SharedWindow(0.5, *[SideRates(1e9, 5e8, 2.0, 10)] * 2))
+faulty("NOT_ON_ANE", "a_chain_that_a_gpu_ran", with_details,
+       placement=Placement("not on ANE", ("The GPU ran it.",)))
+faulty("PLACEMENT_UNPROVEN", "a_chain_that_ran_somewhere", with_details,
+       placement=Placement("unproven", ("Nothing tells.",)))
+faulty("COUNTERS_INCONSISTENT", "hardware_time_above_wall_time", with_counters, hw_ns=1.2e6)
+faulty("COUNTERS_INCONSISTENT", "a_clock_of_7_ghz", with_counters, nominal=120e6, stalls=30e6)
+faulty("COUNTERS_INCONSISTENT", "more_multiplies_than_lanes", with_counters,
+       nominal=20e6, stalls=5e6)
+faulty("STALLS_INCONSISTENT", "stalls_of_half_of_the_cycles", with_counters, stalls=5e6)
+faulty("OTHER_ANE_CLIENT", "a_window_with_twice_the_cycles", with_counters, second_window=2.0)

@@ -4,8 +4,6 @@ The wrapping (include, namespace, signature, constants, flags) is read off MLX's
 mlx/backend/cuda/custom_kernel.cpp; MLX's device headers are cut out of libmlx.so.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib.util
 import re
@@ -15,10 +13,8 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from nnbt.engines.kernel.sources.rows import Kernel
+from nnbt.engines.kernel.sources.rows import Kernel
 
 _FOLDER = "mlx/backend/cuda/device/"
 # Each header by a line that no other has.

@@ -1,7 +1,5 @@
 """Reads a disassembly: is the loop of a peak chain exactly the claimed instructions?"""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from dataclasses import dataclass

@@ -1,13 +1,10 @@
 """nnbt.run and the names of the package."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,13 +13,11 @@ import nnbt
 from fake_measure import FakeMeasure
 from nnbt.engines.mlx import flops as mlx_flops
 from nnbt.pipeline.listener import Listener
+from nnbt.pipeline.plan import Plan
+from nnbt.results.result import Result, Run
+from nnbt.spec.case import Case
 from nnbt.spec.options import OPTIONS
 from result_schema import document_of
-
-if TYPE_CHECKING:
-    from nnbt.pipeline.plan import Plan
-    from nnbt.results.result import Result, Run
-    from nnbt.spec.case import Case
 
 
 def test_the_documented_example() -> None:
@@ -78,13 +73,9 @@ def test_a_measure_function_with_negative_times_is_an_error() -> None:
 
 def test_several_of_each(fake_measure: FakeMeasure) -> None:
     run = nnbt.run(
-        ["bandwidth", "flops"],
-        "cpu",
-        ["float32", "int8"],
-        [32, 64],
-        data=["normal", "zeros"],
+        ["bandwidth", "flops"], "cpu", ["float32", "int8"], [32, 64], data=["normal", "zeros"],
         measure=fake_measure,
-    )
+    )  # fmt: skip
     assert len(run.results) == 2 * 2 * 2 * 2
     assert {row.status for row in run.results} == {"OK"}
 
@@ -134,9 +125,7 @@ def test_zeros_are_compared_with_random_data(fake_measure: FakeMeasure) -> None:
         ({"metric": "conv", "weights": "mine"}, "^Unknown weights 'mine': use one of own shared"),
     ],
 )
-def test_what_can_not_be_is_refused_before_anything_is_measured(
-    arguments: dict[str, object], part: str, fake_measure: FakeMeasure
-) -> None:
+def test_refusals(arguments: dict[str, object], part: str, fake_measure: FakeMeasure) -> None:
     with pytest.raises(nnbt.Unsupported, match=part):
         nnbt.run(**arguments, measure=fake_measure)  # type: ignore[arg-type]
     assert fake_measure.calls == []
@@ -162,16 +151,10 @@ class Recorder(Listener):
 def test_a_listener_sees_every_case(fake_measure: FakeMeasure) -> None:
     recorder = Recorder()
     nnbt.run("flops", "cpu", ["int8", "q4"], [64], measure=fake_measure, listener=recorder)
-    assert recorder.events == [
-        2,
-        "1/2 int8",
-        ("OK", 1, False),
-        "2/2 q4",
-        ("OK", 2, True),
-    ]
+    assert recorder.events == [2, "1/2 int8", ("OK", 1, False), "2/2 q4", ("OK", 2, True)]
 
 
-def test_a_case_that_fails_is_a_row_and_the_others_go_on(
+def test_a_failing_case_is_a_row(
     fake_measure: FakeMeasure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: object) -> None:

@@ -1,7 +1,5 @@
 """The installed command: what it refuses, prints, writes, and how it ends."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os
@@ -11,7 +9,7 @@ import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,68 +17,48 @@ from command import ANSI, COMMAND, QUICK, environment, nnbt, on_terminal, shell
 from fake_measure import FakeMeasure
 from nnbt.cli import main as cli
 from nnbt.ladder import run as ladder_run
+from nnbt.pipeline.listener import Listener
 from nnbt.pipeline.session import execute
+from nnbt.results.result import Run
+from nnbt.spec.options import Options
 from result_schema import validate
-
-if TYPE_CHECKING:
-    from nnbt.pipeline.listener import Listener
-    from nnbt.results.result import Run
-    from nnbt.spec.options import Options
 
 # What cannot be done, and what the sentence has to name.
 REFUSALS = [
-    (["--sizes", "0"], "--sizes 0 is out of range: use 1 to"),
-    (["--sizes", "-5"], "--sizes -5"),
-    (["--sizes", "64", "-5"], "--sizes -5"),
-    (["--sizes", "many"], "--sizes 1024 2048"),
-    (["--sizes", "1.5"], "'1.5'"),
-    (["--sizes", "200000"], "use --sizes"),
-    (["--sizes", "99999999999999999999"], "use 1 to"),
-    (["--sizes"], "--sizes 1024 2048"),
+    (["--sizes", "0"], "--sizes 0 is out of range: use 1 to"), (["--sizes", "-5"], "--sizes -5"),
+    (["--sizes", "64", "-5"], "--sizes -5"), (["--sizes", "many"], "--sizes 1024 2048"),
+    (["--sizes", "1.5"], "'1.5'"), (["--sizes", "200000"], "use --sizes"),
+    (["--sizes", "99999999999999999999"], "use 1 to"), (["--sizes"], "--sizes 1024 2048"),
     (["--sizes", "--dtype", "float32"], "--sizes 1024 2048"),
-    (["--sizes", ","], "--sizes 1024 2048"),
-    (["--size", "0"], "--sizes 0"),
-    (["--dtype", "float33"], "'float33': use one of float32"),
-    (["--dtype", ""], "--dtype"),
-    (["--dtype", "q1"], "--dtype q2"),
-    (["--dtype", "q7"], "--dtype q6 or q8"),
+    (["--sizes", ","], "--sizes 1024 2048"), (["--size", "0"], "--sizes 0"),
+    (["--dtype", "float33"], "'float33': use one of float32"), (["--dtype", ""], "--dtype"),
+    (["--dtype", "q1"], "--dtype q2"), (["--dtype", "q7"], "--dtype q6 or q8"),
     (["--metric", "latency"], "'latency': use one of bandwidth"),
     (["--metric", "flops", "--metric", "latency"], "use one of bandwidth"),
-    (["--device", "tpu"], "use one of auto cpu"),
-    (["--engine", "torch"], "use one of mlx"),
-    (["--op", "mul"], "copy"),
-    (["--data", "sevens"], "use one of normal uniform"),
+    (["--device", "tpu"], "use one of auto cpu"), (["--engine", "torch"], "use one of mlx"),
+    (["--op", "mul"], "copy"), (["--data", "sevens"], "use one of normal uniform"),
     (["--tf32", "maybe"], "use one of default on off"),
     (["--metric", "bandwidth", "--dtype", "q4", "--device", "cpu"], "--dtype"),
-    (["--runs", "0"], "use 1 to"),
-    (["--runs", "-1"], "use 1 to"),
-    (["--iterations", "0"], "--runs 0"),
-    (["--runs", "few"], "use --runs 8"),
-    (["--warmup", "-1"], "use 0 to"),
-    (["--graph-steps", "0"], "use 1 to"),
-    (["--cpu-workers", "-1"], "use 0 to"),
-    (["--max-seconds", "nan"], "use more than 0"),
-    (["--max-seconds", "0"], "use more than 0"),
-    (["--max-seconds", "1e9"], "at most 86400"),
+    (["--runs", "0"], "use 1 to"), (["--runs", "-1"], "use 1 to"),
+    (["--iterations", "0"], "--runs 0"), (["--runs", "few"], "use --runs 8"),
+    (["--warmup", "-1"], "use 0 to"), (["--graph-steps", "0"], "use 1 to"),
+    (["--cpu-workers", "-1"], "use 0 to"), (["--max-seconds", "nan"], "use more than 0"),
+    (["--max-seconds", "0"], "use more than 0"), (["--max-seconds", "1e9"], "at most 86400"),
     (["--max-seconds", "soon"], "use --max-seconds 3"),
-    (["--csv", "no/such/folder.csv"], "no/such"),
-    (["--json", "."], "folder"),
+    (["--csv", "no/such/folder.csv"], "no/such"), (["--json", "."], "folder"),
     (["--json", "a" * 300], "another name"),
     (["--csv", "same", "--json", "same"], "--csv and --json"),
     (["--csv", "same", "--json", "./same"], "--csv and --json"),
-    (["--csv", ""], "use --csv results.csv"),
-    (["--frobnicate"], "No such option"),
-    (["--frobnicate"], "nnbt --help"),
-    (["--dtype"], "nnbt --help"),
-    (["ladder", "--frobnicate"], "nnbt ladder --help"),
-    (["measure"], "No such command"),
+    (["--csv", ""], "use --csv results.csv"), (["--frobnicate"], "No such option"),
+    (["--frobnicate"], "nnbt --help"), (["--dtype"], "nnbt --help"),
+    (["ladder", "--frobnicate"], "nnbt ladder --help"), (["measure"], "No such command"),
     (["bandwidth"], "use nnbt --metric bandwidth"),
     (["--csv", "a.csv", "conv"], "use nnbt conv --csv"),
     (["--sizes", "64", "ladder"], "use nnbt ladder --sizes"),
     (["--no-fail", "info"], "--no-fail has no effect before info"),
     (["info", "--explain", "weather"], "use nnbt info --explain"),
     (["info", "weather"], "use nnbt info"),
-]
+]  # fmt: skip
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -124,13 +102,10 @@ def test_a_read_only_folder_is_found_before_measuring(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "sizes",
     [
-        ["--sizes", "64", "65"],
-        ["--sizes", "64", "--sizes", "65"],
-        ["--sizes", "64,65"],
-        ["--sizes=64,", "65", "64"],
-        ["--size", "64", "--size=65"],
+        ["--sizes", "64", "65"], ["--sizes", "64", "--sizes", "65"], ["--sizes", "64,65"],
+        ["--sizes=64,", "65", "64"], ["--size", "64", "--size=65"],
     ],
-)
+)  # fmt: skip
 def test_sizes_can_be_typed_in_several_ways(sizes: list[str], tmp_path: Path) -> None:
     target = tmp_path / "rows.csv"
     done = nnbt("--device", "cpu", *sizes, "--runs", "1", "--csv", target, "--no-checks")
@@ -298,9 +273,7 @@ def test_a_named_pipe_without_a_reader_does_not_wait_for_ever(tmp_path: Path) ->
         ("dangling", "no/such/file", "no/such"),
     ],
 )
-def test_links_that_lead_nowhere_are_found_before_measuring(
-    link: str, target: str, part: str, tmp_path: Path
-) -> None:
+def test_broken_links_are_refused(link: str, target: str, part: str, tmp_path: Path) -> None:
     (tmp_path / link).symlink_to(target)
     assert_refused(nnbt("--csv", link, "--json", "r.json", cwd=tmp_path), part)
 
@@ -375,18 +348,15 @@ def wait_for_rows(path: Path, count: int, process: subprocess.Popen[str]) -> Non
     ("sent", "code", "word"),
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
 )
-def test_a_signal_keeps_the_finished_cases(
+def test_signals_keep_finished_cases(
     sent: signal.Signals, code: int, word: str, tmp_path: Path
 ) -> None:
     files = ["--csv", tmp_path / "r.csv", "--json", tmp_path / "r.json"]
     process = subprocess.Popen(
         [COMMAND, "--device", "cpu", "--sizes", "32", "4096", "--runs", "2000", *files],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
         env=environment(),
-    )
+    )  # fmt: skip
     wait_for_rows(tmp_path / "r.csv", 1, process)
     process.send_signal(sent)
     shown, said = process.communicate(timeout=60)
@@ -409,7 +379,7 @@ def test_a_signal_keeps_the_finished_cases(
         (["ladder"], "--json"), (["info"], ""), (["sign-helper"], ""),
     ],
 )  # fmt: skip
-def test_an_early_end_says_what_is_left(
+def test_early_ends(
     args: list[str], left: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     def end(*_: object, **__: object) -> None:
@@ -423,9 +393,7 @@ def test_an_early_end_says_what_is_left(
     assert (";" in line) is bool(left)
 
 
-def test_an_interrupted_ladder_keeps_its_cases(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
-) -> None:
+def test_interrupted_ladder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     rungs: list[Options] = []
 
     def first_only(asked: Options, *, listener: Listener, **_: object) -> Run:
@@ -451,11 +419,8 @@ def test_an_interrupted_ladder_keeps_its_cases(
 def test_ctrl_c_while_it_starts_is_no_traceback(delay_s: float) -> None:
     process = subprocess.Popen(
         [COMMAND, "--device", "cpu", "--sizes", "64", "4096", "--max-seconds", "9"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    )
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment(),
+    )  # fmt: skip
     time.sleep(delay_s)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
@@ -468,12 +433,8 @@ def test_no_data_is_a_warning_of_numpy() -> None:
     options = ["--op", "add", "--data", "nan", "--dtype", "float32", "--dtype", "bfloat16"]
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "nnbt", *QUICK, *options, "--no-fail"],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-        timeout=60,
-    )
+        capture_output=True, text=True, encoding="utf-8", check=False, timeout=60,
+    )  # fmt: skip
     assert done.returncode == 0
     assert "ERROR" not in done.stdout
     assert done.stdout.count("✗ INVALID") == 2

@@ -1,7 +1,5 @@
 """nnbt.results.columns: numbers by size on a terminal, plain numbers in CSV."""
 
-from __future__ import annotations
-
 import csv
 import math
 from dataclasses import replace
@@ -18,16 +16,10 @@ BY_KEY = {column.key: column for column in COLUMNS}
 def result(rate: float = 12.3456e9, unit: str = "FLOP/s", **changes: object) -> Result:
     row = Result(
         Case("flops", "cpu", "mlx", "float32", 64, {"cpu_workers": 2, "data": "normal"}),
-        verdict="VALID",
-        median_s=0.0012345678,
-        interval_s=(0.0012, 0.0013),
-        best_s=0.0012,
-        rate=rate,
-        best_rate=rate * 1.01,
-        unit=unit,
-        samples_ns=(1_200_000,) * 5,
+        verdict="VALID", median_s=0.0012345678, interval_s=(0.0012, 0.0013), best_s=0.0012,
+        rate=rate, best_rate=rate * 1.01, unit=unit, samples_ns=(1_200_000,) * 5,
         sizes={"n": 64, "matrix_bytes": 2**20},
-    )
+    )  # fmt: skip
     return replace(row, **changes)  # type: ignore[arg-type]
 
 
@@ -38,24 +30,12 @@ def cells(*rows: Result) -> list[dict[str, str]]:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (7, "7"),
-        (123456, "123456"),
-        (0.0, "0"),
-        (123456.7, "123457"),
-        (1234.56, "1235"),
-        (999.96, "1000"),
-        (123.456, "123.5"),
-        (12.3456, "12.35"),
-        (1.23456, "1.235"),
-        (0.123456, "0.1235"),
-        (0.0123456, "0.01235"),
-        (0.00123456, "0.001235"),
-        (0.000123456, "1.235e-04"),
-        (-12.3456, "-12.35"),
-        (math.inf, "exact"),
-        (math.nan, "-"),
+        (7, "7"), (123456, "123456"), (0.0, "0"), (123456.7, "123457"), (1234.56, "1235"),
+        (999.96, "1000"), (123.456, "123.5"), (12.3456, "12.35"), (1.23456, "1.235"),
+        (0.123456, "0.1235"), (0.0123456, "0.01235"), (0.00123456, "0.001235"),
+        (0.000123456, "1.235e-04"), (-12.3456, "-12.35"), (math.inf, "exact"), (math.nan, "-"),
     ],
-)
+)  # fmt: skip
 def test_numbers_have_the_digits_of_their_size(value: float, text: str) -> None:
     assert number(value) == text
 
@@ -63,17 +43,12 @@ def test_numbers_have_the_digits_of_their_size(value: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "text"),
     [
-        ("n", None, "-"),
-        ("dtype", "", "-"),
-        ("verdict", "VALID", "✓ VALID"),
-        ("verdict", "SUSPECT", "? SUSPECT"),
-        ("verdict", "INVALID", "✗ INVALID"),
-        ("verdict", "SKIPPED", "- SKIPPED"),
-        ("interval_pct", 12.345, "12.3"),
-        ("effective_bits", math.inf, "exact"),
-        ("median_ms", 1.23456, "1.235"),
+        ("n", None, "-"), ("dtype", "", "-"), ("verdict", "VALID", "✓ VALID"),
+        ("verdict", "SUSPECT", "? SUSPECT"), ("verdict", "INVALID", "✗ INVALID"),
+        ("verdict", "SKIPPED", "- SKIPPED"), ("interval_pct", 12.345, "12.3"),
+        ("effective_bits", math.inf, "exact"), ("median_ms", 1.23456, "1.235"),
     ],
-)
+)  # fmt: skip
 def test_cells(key: str, value: float | str | None, text: str) -> None:
     assert shown(BY_KEY[key], value) == text
 
@@ -81,13 +56,10 @@ def test_cells(key: str, value: float | str | None, text: str) -> None:
 @pytest.mark.parametrize(
     ("rate", "unit", "heading"),
     [
-        (9e9, "FLOP/s", "GFLOPS"),
-        (2e12, "FLOP/s", "TFLOPS"),
-        (9e9, "IOP/s", "GIOPS"),
-        (2e12, "QOP/s", "TQOPS"),
-        (2e12, "B/s", "GB/s"),
+        (9e9, "FLOP/s", "GFLOPS"), (2e12, "FLOP/s", "TFLOPS"), (9e9, "IOP/s", "GIOPS"),
+        (2e12, "QOP/s", "TQOPS"), (2e12, "B/s", "GB/s"),
     ],
-)
+)  # fmt: skip
 def test_a_table_shows_one_unit(rate: float, unit: str, heading: str) -> None:
     headers = [column.header for column in chosen([result(rate, unit)])]
     rates = [name for name in headers if name.endswith(("OPS", "B/s"))]

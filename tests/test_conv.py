@@ -1,8 +1,6 @@
 """Metric conv and its command: arithmetic, checked results on the CPU, refusals, and the MPSGraph
 seam against a step that computes nothing."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json
@@ -276,8 +274,7 @@ def test_enqueue_counts_every_submission_and_says_so():
 
 
 @pytest.mark.parametrize(
-    ("enqueue", "k", "lengths"),
-    [(1, 7, [7]), (2, 6, [3, 3]), (2, 7, [3, 3, 1]), (2, 2, [2])],
+    ("enqueue", "k", "lengths"), [(1, 7, [7]), (2, 6, [3, 3]), (2, 7, [3, 3, 1]), (2, 2, [2])]
 )
 def test_lengths_add_up_to_the_layers_asked_for(enqueue, k, lengths):
     chain = Chain.of(case(layers=3, enqueue=enqueue))
@@ -373,41 +370,30 @@ def test_an_invalid_row_ends_with_exit_code_1(monkeypatch, capsys):
 
 REFUSALS = {
     ("--variant", "int8"): "--engine mpsgraph --device ane",
-    ("--dtype", "qdq"): "--engine mpsgraph --device gpu or ane",
-    ("--variant", "w8a8"): "w8a8",
-    ("--variant", "fp17"): "Unknown --dtype 'fp17'",
-    ("--dtype", "float64"): "float64",
-    ("--dtype", "nix"): "Unknown --dtype 'nix'",
-    ("--engine", "nix"): "Unknown --engine 'nix'",
+    ("--dtype", "qdq"): "--engine mpsgraph --device gpu or ane", ("--variant", "w8a8"): "w8a8",
+    ("--variant", "fp17"): "Unknown --dtype 'fp17'", ("--dtype", "float64"): "float64",
+    ("--dtype", "nix"): "Unknown --dtype 'nix'", ("--engine", "nix"): "Unknown --engine 'nix'",
     ("--device", "hybrid"): "--device",
     ("--data", "ones"): "Unknown --data 'ones': use one of normal zeros",
-    ("--fill", "ones"): "Unknown --data 'ones'",
-    ("--sizes", "0"): "--sizes 0 is out of range",
-    ("--size", "0"): "--sizes 0 is out of range",
-    ("--sizes", "x"): "'x'",
-    ("--sizes", "9999999"): "--sizes",
-    ("--batch", "0"): "--batch 0 is out of range",
-    ("--batch", "x"): "use --batch 1",
-    ("--channels", "0"): "--channels 0 is out of range",
+    ("--fill", "ones"): "Unknown --data 'ones'", ("--sizes", "0"): "--sizes 0 is out of range",
+    ("--size", "0"): "--sizes 0 is out of range", ("--sizes", "x"): "'x'",
+    ("--sizes", "9999999"): "--sizes", ("--batch", "0"): "--batch 0 is out of range",
+    ("--batch", "x"): "use --batch 1", ("--channels", "0"): "--channels 0 is out of range",
     ("--layers", "0"): "--layers 0 is out of range",
     ("--kernel", "128"): "--kernel 128 is out of range: use 1 to 127",
     ("--weights", "mine"): "use one of own shared",
-    ("--enqueue", "0"): "--enqueue 0 is out of range",
-    ("--runs", "0"): "--runs 0 is out of range",
+    ("--enqueue", "0"): "--enqueue 0 is out of range", ("--runs", "0"): "--runs 0 is out of range",
     ("--max-seconds", "0"): "--max-seconds 0 is out of range",
-    ("--tf32", "maybe"): "Unknown --tf32 'maybe'",
-    ("--pmu",): "--pmu",
-    ("--save-package", "x"): "--save-package",
-    ("--load-package", "x"): "--load-package",
+    ("--tf32", "maybe"): "Unknown --tf32 'maybe'", ("--pmu",): "--pmu",
+    ("--save-package", "x"): "--save-package", ("--load-package", "x"): "--load-package",
     ("--no-gpu", "--device", "gpu"): "--no-gpu",
     ("--sizes", "2000000", "--channels", "1"): "use --sizes ",
     ("--sizes", "64", "--channels", "300000"): "use --channels ",
     ("--sizes", "64", "--batch", "900000"): "use --batch ",
     ("--sizes", "8", "--channels", "900", "--layers", "10000"): "use --layers ",
-    ("--csv", "."): "folder",
-    ("extra",): "nnbt conv --help",
+    ("--csv", "."): "folder", ("extra",): "nnbt conv --help",
     ("--metric", "conv"): "No such option",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("args", REFUSALS, ids=" ".join)
@@ -562,8 +548,8 @@ def test_the_time_on_the_gpu_weighs_against_a_likely_placement():
     assert weigh("likely", lines, 1.0e6, 2.0e6)[0] == "likely"
     verdict, evidence = weigh("likely", lines, 1.00e6, 1.02e6)
     assert verdict == "unproven"
-    times = "a run takes 1 ms, compared with 1.02 ms on the GPU: suspiciously similar"
-    assert evidence == [*lines, times]
+    assert evidence[:-1] == lines
+    assert "1.02 ms on the GPU" in evidence[-1]
     assert weigh("proven", lines, 1.00e6, 1.02e6)[0] == "proven"
     assert weigh("not on ANE", lines, 1.0e6, 3.0e6)[0] == "not on ANE"
     assert weigh("likely", lines, 1.0e6, 0.0) == ("likely", lines)

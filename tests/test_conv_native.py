@@ -3,8 +3,6 @@
 The runner itself is tested on doubles by `.ci/apple run`.
 """
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -56,12 +54,9 @@ def test_the_json_of_a_spec_makes_the_same_spec():
 
 
 @given(
-    size=st.integers(1, 9),
-    kernel=st.integers(1, 5),
-    channels=st.integers(1, 4),
-    layers=st.integers(1, 3),
-    batch=st.integers(1, 3),
-)
+    size=st.integers(1, 9), kernel=st.integers(1, 5), channels=st.integers(1, 4),
+    layers=st.integers(1, 3), batch=st.integers(1, 3),
+)  # fmt: skip
 def test_exact_operations_are_the_taps_inside_the_image(size, kernel, channels, layers, batch):
     spec = _native.ConvSpec(size=size, kernel=kernel, channels=channels, layers=layers, batch=batch)
     work = _native.conv_work(spec)

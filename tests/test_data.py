@@ -1,7 +1,5 @@
 """Inputs are what they are called: of the type asked for, with all of its mantissa."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """nnbt.spec.dtypes: names, sizes and units of element types."""
 
-from __future__ import annotations
-
 import pytest
 
 from nnbt._native import Unsupported
@@ -11,14 +9,10 @@ from nnbt.spec.dtypes import DTYPES, dtype
 @pytest.mark.parametrize(
     ("name", "token"),
     [
-        ("float32", "float32"),
-        ("mlx.core.float16", "float16"),
-        ("mx.bfloat16", "bfloat16"),
-        ("bool_", "bool"),
-        (" INT8 ", "int8"),
-        ("q4", "q4"),
+        ("float32", "float32"), ("mlx.core.float16", "float16"), ("mx.bfloat16", "bfloat16"),
+        ("bool_", "bool"), (" INT8 ", "int8"), ("q4", "q4"),
     ],
-)
+)  # fmt: skip
 def test_names_that_are_understood(name: str, token: str) -> None:
     assert dtype(name).token == token
 

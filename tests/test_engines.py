@@ -1,7 +1,5 @@
 """Engines native, kernel, library and mlx-compiled: their cells, their counts, planted faults."""
 
-from __future__ import annotations
-
 import csv
 import datetime as dt
 import io
@@ -9,9 +7,10 @@ import itertools
 import json
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,9 +51,6 @@ from nnbt.spec.formulas import arrays
 from nnbt.spec.options import Options
 from nnbt.spec.workload import After
 from nnbt.terminal.tables import table_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 N = 64
 CHAINS = [row for row in _native.peak_chains() if row.name != CLOCK_CHAIN]
@@ -151,9 +147,7 @@ def test_default_arrays_are_four_times_the_last_cache(monkeypatch: pytest.Monkey
     assert (n - N) ** 2 * 4 < 4 * 2**25
 
 
-def test_ladder_sizes_double_from_the_first_cache_to_beyond_the_last(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_ladder_sizes_double_from_first_cache_to_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_native, "cache_bytes", lambda: {1: 2**15, 2: 2**19, 3: 2**25})
     cases = plan(engines=("native",), op="read", ladder_sizes=True)
     arrays = [case.n**2 * 4 for case in cases]
@@ -166,7 +160,7 @@ def test_ladder_sizes_double_from_the_first_cache_to_beyond_the_last(
 @pytest.mark.parametrize(
     ("bytes_", "level"), [(2**16, "L1"), (2**20, "L2"), (2**25, "L3"), (2**25 + 1, "memory")]
 )
-def test_private_caches_count_once_a_thread(
+def test_private_caches_per_thread(
     bytes_: int, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_native, "cache_bytes", lambda: {1: 2**15, 2: 2**19, 3: 2**25})
@@ -174,9 +168,7 @@ def test_private_caches_count_once_a_thread(
 
 
 @pytest.mark.parametrize("arrays", [3.9, 4.0])
-def test_arrays_below_four_times_the_last_cache_say_so(
-    arrays: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arrays_below_four_times_the_cache(arrays: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """STREAM's rule is about each array: two of half that size are not enough."""
     monkeypatch.setattr(runner, "last_cache_bytes", lambda: 2**18)
     n = math.isqrt(int(arrays * 2**18) // 4)
@@ -360,9 +352,7 @@ def request(case: Case) -> Request:
 
 @pytest.mark.parametrize("dtype", kernel.DTYPES)
 @pytest.mark.parametrize("spoil", [0.0, 3.0])
-def test_cublaslt_is_wired_and_checked(
-    dtype: str, spoil: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cublaslt_is_checked(dtype: str, spoil: float, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeLibraries(spoil=spoil)
     monkeypatch.setattr(cublaslt, "_call", fake.call)
     monkeypatch.setattr(cublaslt, "_names", lambda _: {20: "128x256"})
@@ -403,7 +393,7 @@ def chain(dtype: str, name: str) -> Case:
     ("capability", "words", "ceiling"),
     [((9, 0), "", True), ((10, 0), "tcgen05", False), ((12, 0), "neither wgmma nor", True)],
 )
-def test_a_blackwell_row_names_its_path_and_is_no_ceiling_where_it_is_an_old_one(
+def test_blackwell_paths(
     small_gpu: Any, capability: tuple[int, int], words: str, ceiling: bool
 ) -> None:
     small_gpu(*capability)
@@ -420,9 +410,7 @@ def test_a_blackwell_row_names_its_path_and_is_no_ceiling_where_it_is_an_old_one
 
 
 @pytest.mark.parametrize("verdict", ["VALID", "INVALID"])
-def test_the_row_of_tcgen05_is_a_ceiling_where_its_sums_are_right(
-    small_gpu: Any, verdict: str
-) -> None:
+def test_a_tcgen05_row_with_right_sums_is_a_ceiling(small_gpu: Any, verdict: str) -> None:
     small_gpu(10, 0)
     case = chain("bfloat16", "tcgen05")
     assert UNTRIED in kernel_steps.flops(request(case)).notes
@@ -489,9 +477,7 @@ def after_a_run(dtype: str, name: str) -> After:
         ("float32", "fma", 256),
     ],
 )
-def test_a_kernel_counts_its_clock_and_the_peak_at_it(
-    small_gpu: Any, dtype: str, name: str, per_clock: int
-) -> None:
+def test_a_kernel_counts_its_clock(small_gpu: Any, dtype: str, name: str, per_clock: int) -> None:
     small_gpu()
     details = after_a_run(dtype, name).details
     assert details.chip_clock_hz == pytest.approx(1785e6)
@@ -839,9 +825,7 @@ def test_a_file_of_something_else_counts_as_none(text: str, cache: Any) -> None:
     assert Ceilings("abc", keep=True).known(MLX_CASE, "") is not None
 
 
-def test_a_folder_that_can_not_be_written_lasts_for_the_process(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ceilings_without_a_writable_folder(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(measured, "folder", lambda: tmp_path / "file" / "nnbt")
     best = kept(ceiling(30e9), keep_file=True)

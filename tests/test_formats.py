@@ -1,7 +1,5 @@
 """nnbt.spec.formats: bit patterns of every format, and operands whose products stay exact."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """off_sums: an element that is wrong anywhere moves the sum of its row and of its column."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,9 +52,7 @@ def test_a_right_product_is_off_by_rounding_only(
 
 
 @pytest.mark.parametrize(("token", "device"), [pair for pair in HERE if pair[0] != "complex64"])
-def test_the_row_and_the_column_of_a_wrong_element_are_named(
-    mx: Any, token: str, device: str
-) -> None:
+def test_row_and_column_of_a_wrong_element_are_named(mx: Any, token: str, device: str) -> None:
     error, where = sums(mx, token, device, lambda c: c.at[0, N - 1].add(1000))
     assert error > 1
     assert where in ("row 0", f"column {N - 1}")

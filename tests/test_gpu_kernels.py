@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import re
 from itertools import groupby
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +15,6 @@ from nnbt.engines.kernel.sources import text
 from nnbt.engines.kernel.sources.chip_clock import LEAST_NS, chip_clock
 from nnbt.engines.kernel.sources.instructions import has_tcgen05, successor_note
 from nnbt.machine import mlx as _mlx
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SMALL_STREAM = {"array_bytes": 2**20, "launches": 3}
 SMALL = {
@@ -105,15 +100,11 @@ def test_launches_of_a_step_have_inputs_of_their_own(mx):
 @pytest.mark.parametrize(
     ("key", "arrays", "ops"),
     [
-        ("read-float32-cuda", 1, 0),
-        ("write-float32-cuda", 1, 0),
-        ("copy-float32-cuda", 2, 0),
-        ("add-float32-cuda", 3, 1),
-        ("triad-float32-cuda", 3, 2),
-        ("bulk_copy-float32-cuda", 2, 0),
+        ("read-float32-cuda", 1, 0), ("write-float32-cuda", 1, 0), ("copy-float32-cuda", 2, 0),
+        ("add-float32-cuda", 3, 1), ("triad-float32-cuda", 3, 2), ("bulk_copy-float32-cuda", 2, 0),
         ("triad-float32-metal", 3, 2),
     ],
-)
+)  # fmt: skip
 def test_stream_work(key, arrays, ops, mx):
     built = build(KERNELS[key], FakeGpu(mx, capability(key)), **small(key))
     assert built.work == (ops * 2**18, arrays * 2**20)
@@ -177,20 +168,15 @@ def test_refusals(key, gpu_capability, sentence, mx):
 @pytest.mark.parametrize(
     ("gpu_capability", "dtype", "words", "successor"),
     [
-        ((8, 0), "int8", "", False),
-        ((8, 9), "int8", "", False),
-        ((9, 0), "int8", "", False),
+        ((8, 0), "int8", "", False), ((8, 9), "int8", "", False), ((9, 0), "int8", "", False),
         ((10, 0), "int8", "row tcgen05", True),
         ((10, 3), "float16", "compute capability 10.3", True),
-        ((10, 3), "int8", "tcgen05 has no int8", False),
-        ((11, 0), "int8", "row tcgen05", True),
+        ((10, 3), "int8", "tcgen05 has no int8", False), ((11, 0), "int8", "row tcgen05", True),
         ((12, 0), "int8", "neither wgmma nor tcgen05", False),
         ((12, 1), "int8", "compute capability 12.1", False),
     ],
-)
-def test_chips_after_hopper_say_which_instruction_multiplies(
-    gpu_capability, dtype, words, successor, mx
-):
+)  # fmt: skip
+def test_chips_after_hopper_name_the_instruction(gpu_capability, dtype, words, successor, mx):
     note = successor_note(gpu_capability, dtype)
     assert words in note
     assert bool(note) is bool(words)
@@ -262,13 +248,10 @@ def test_the_clock_is_the_median_of_the_blocks():
 @pytest.mark.parametrize(
     "block",
     [
-        (0, 0, 0, 0),
-        (5, 10, 0, 0),
-        (5, 10, 5 + 1_700_000, 10),
-        (5, 10, 5 + 1_700_000, 10 + LEAST_NS - 1),
-        (5 + 1_700_000, 10**6, 5, 10),
+        (0, 0, 0, 0), (5, 10, 0, 0), (5, 10, 5 + 1_700_000, 10),
+        (5, 10, 5 + 1_700_000, 10 + LEAST_NS - 1), (5 + 1_700_000, 10**6, 5, 10),
     ],
-)
+)  # fmt: skip
 def test_stamps_that_tell_no_clock(block):
     right = (5, 10, 5 + 1_700_000, 10 + 10**6)
     assert chip_clock([stamps(right)]) is not None
@@ -490,16 +473,13 @@ def loop(sass: str, opcode: str) -> list[str]:
 @pytest.mark.parametrize(
     ("key", "architecture"),
     [
-        ("copy-float32-cuda", "sm_80"),
-        ("read-float32-cuda", "sm_90a"),
-        ("bulk_read-float32-cuda", "sm_90a"),
-        ("fma-float32-cuda", "sm_120a"),
-        ("wgmma-bfloat16-cuda", "sm_90a"),
-        ("mma_sync-int8-cuda", "sm_89"),
+        ("copy-float32-cuda", "sm_80"), ("read-float32-cuda", "sm_90a"),
+        ("bulk_read-float32-cuda", "sm_90a"), ("fma-float32-cuda", "sm_120a"),
+        ("wgmma-bfloat16-cuda", "sm_90a"), ("mma_sync-int8-cuda", "sm_89"),
         *((f"tcgen05-{dtype}-cuda", "sm_103a") for dtype in OPCODES["tcgen05"] if dtype != "int8"),
         ("tcgen05-int8-cuda", "sm_110a"),
     ],
-)
+)  # fmt: skip
 def test_compiles_as_mlx_would(key, architecture):
     assert compiled(key, architecture, headers=True).cubin
 
@@ -584,9 +564,7 @@ def test_fma_loop_is_all_fma(architecture, tmp_path: Path):
     ("name", "loads", "stores"),
     [("read", 8, 0), ("write", 0, 8), ("copy", 8, 8), ("add", 16, 8), ("triad", 16, 8)],
 )
-def test_streams_use_16_bytes_and_load_before_they_store(
-    name, loads, stores, cache, tmp_path: Path
-):
+def test_streams_use_16_bytes_and_load_before_storing(name, loads, stores, cache, tmp_path: Path):
     cubin = compiled(f"{name}-float32-cuda", "sm_90a", UNROLL=8, CACHE=cache).cubin
     names = [
         op for op in instructions(nvrtc.disassemble(cubin, tmp_path)) if re.match(r"(LDG|STG)", op)

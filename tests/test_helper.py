@@ -142,7 +142,7 @@ def test_a_file_that_is_no_program_is_a_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("status", "kind"), [("unsupported", Unsupported), ("error", HelperError)])
-def test_a_refusal_of_the_helper_keeps_its_sentence(
+def test_refusals_of_the_helper(
     fake_helper: FakeHelper, status: str, kind: type[Exception]
 ) -> None:
     fake_helper.rule({"status": status, "message": "the MPSGraph of this macOS can't: use fp16"})
@@ -193,9 +193,7 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path: Path, number: int) -> None:
 
 
 @pytest.mark.parametrize("end", ["exec sleep 60", "kill -9 $$", "exit 1"])
-def test_no_scratch_file_outlives_its_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
-) -> None:
+def test_no_scratch_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     saved = tmp_path / "saved"
     path = script(
@@ -244,9 +242,7 @@ def test_samples_are_whole(fake_helper: FakeHelper) -> None:
         {"samples_ns": [1e400]}, {"window_ns": 1e400},
     ],
 )  # fmt: skip
-def test_a_document_that_cannot_be_read_is_an_error(
-    fake_helper: FakeHelper, broken: dict[str, Any]
-) -> None:
+def test_unreadable_documents_are_errors(fake_helper: FakeHelper, broken: dict[str, Any]) -> None:
     fake_helper.rule(broken)
     with pytest.raises(HelperError):
         HelperStep(SPEC, 1e6).run()
@@ -288,7 +284,7 @@ def test_what_is_optional_is_left_out_in_a_second_try(fake_helper: FakeHelper, d
     ("deed", "status", "code"),
     [("abort", "UNSUPPORTED", 0), ("kill", "ERROR", 1), ("silence", "ERROR", 1)],
 )
-def test_a_dead_process_is_a_row_and_others_go_on(
+def test_dead_process_is_a_row(
     apple: FakeHelper, tmp_path: Path, deed: str, status: str, code: int
 ) -> None:
     apple.rule(deed, variant="int8")
@@ -298,7 +294,7 @@ def test_a_dead_process_is_a_row_and_others_go_on(
     assert [bool(row.reason) for row in rows] == [row.status != "OK" for row in rows]
 
 
-def test_a_helper_that_hangs_is_an_error_row(
+def test_a_hanging_helper(
     apple: FakeHelper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(helper_step, "time_limit_s", lambda *_: 0.5)
@@ -308,9 +304,7 @@ def test_a_helper_that_hangs_is_an_error_row(
     assert "0.5 s" in row.reason
 
 
-def test_an_engine_that_refuses_the_smallest_chain_still_measures(
-    apple: FakeHelper, tmp_path: Path
-) -> None:
+def test_a_refused_smallest_chain_is_no_error(apple: FakeHelper, tmp_path: Path) -> None:
     apple.rule({"status": "unsupported", "message": "too small"}, size=8, channels=8, layers=1)
     (row,) = conv(tmp_path, *SMALL, code=1)  # its times don't scale with the work
     assert row.status == "OK"
@@ -428,9 +422,7 @@ def test_no_pmu_asks_for_nothing(apple: FakeHelper, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [status for status in ane.STATUSES if status != "ok"])
-def test_every_status_is_shown_with_its_sentence(
-    apple: FakeHelper, tmp_path: Path, status: str, capsys: Any
-) -> None:
+def test_every_status_is_shown(apple: FakeHelper, tmp_path: Path, status: str, capsys: Any) -> None:
     locked = {"status": status, "detail": "code 7", "windows": [], "hw_samples_ns": []}
     apple.rule({"pmu": locked}, pmu=1)
     found = counters_of(small(tmp_path))
@@ -442,7 +434,7 @@ def test_every_status_is_shown_with_its_sentence(
     ("deed", "status"),
     [("abort", "aborted"), ("silence", "helper_failed"), ("garbage", "helper_failed")],
 )
-def test_counters_that_kill_their_helper_leave_the_row(
+def test_counters_that_kill_the_helper(
     apple: FakeHelper, tmp_path: Path, deed: str, status: str
 ) -> None:
     apple.rule(deed, pmu=1)
@@ -462,7 +454,7 @@ def test_counters_that_kill_their_helper_leave_the_row(
         ([], "helper_failed"),
     ],
 )
-def test_windows_that_make_no_sense_are_a_status(
+def test_invalid_windows_are_a_status(
     apple: FakeHelper, tmp_path: Path, windows: Any, status: str
 ) -> None:
     apple.rule({"pmu": {"windows": windows}}, pmu=1)
@@ -504,22 +496,8 @@ def test_without_energy_there_are_no_joules(apple: FakeHelper, tmp_path: Path, s
 KEYS = ("status", "windows", "wall_samples_ns", "hw_samples_ns", "labels", "cores", "architecture",
         "ioreport", "energy_j", "window_s", "detail")  # fmt: skip
 ODD: Any = (
-    None,
-    True,
-    False,
-    0,
-    1,
-    -1,
-    2**63,
-    2**64,
-    -(2**70),
-    0.5,
-    1e400,
-    float("nan"),
-    "",
-    "ok",
-    [],
-)
+    None, True, False, 0, 1, -1, 2**63, 2**64, -(2**70), 0.5, 1e400, float("nan"), "", "ok", [],
+)  # fmt: skip
 WORK = EvaluationWork(10**9, (10**6, 10**8), "fp16")
 REAL = double.counters(json.loads(_native.ConvSpec(device="ane").to_json()))
 
@@ -611,9 +589,7 @@ def test_verbose_pmu_prints_every_register(tmp_path: Path, capsys: Any) -> None:
             assert words in line
 
 
-def test_verbose_pmu_says_why_there_are_none(
-    apple: FakeHelper, tmp_path: Path, capsys: Any
-) -> None:
+def test_verbose_pmu_without_counters(apple: FakeHelper, tmp_path: Path, capsys: Any) -> None:
     apple.rule({"pmu": {"status": "no_region", "windows": []}}, pmu=1)
     conv(tmp_path, *SMALL, *QUICK, "--verbose-pmu")
     assert f"none: {ane.STATUSES['no_region']}" in capsys.readouterr().out

@@ -1,8 +1,6 @@
 """nnbt.engines.mlx.hybrid: rates within the common time of two sides."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
@@ -16,9 +14,6 @@ from nnbt.spec.case import Case
 from nnbt.spec.cell import Request
 from nnbt.spec.formulas import bandwidth_sizes
 from nnbt.spec.options import Options
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MS = 1_000_000
 

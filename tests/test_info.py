@@ -1,7 +1,5 @@
 """nnbt info: what is here, and every table in words."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 

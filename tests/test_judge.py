@@ -1,7 +1,5 @@
 """Every row of CHECKS can fail: a fault is planted into a clean case and changes its verdict."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any
@@ -110,17 +108,10 @@ LINE = {k: 1e-3 * k for k in (1, 2, 4, 8)}
 def evidence(**changes: Any) -> Evidence:
     samples = [1_000_000, 1_001_000, 999_000, 1_000_500, 999_500] * 4
     clean = Evidence(
-        case=Case("flops", "cpu", "mlx", "float32", 64, {"data": "normal"}),
-        samples_ns=samples,
-        summary=summarize(samples),
-        rate=1e9,
-        window_s=1.0,
-        mantissa=24,
-        inner=64,
-        answer=ANSWER,
-        slope=fit(LINE, 1e-6),
-        floor_s=1e-6,
-    )
+        case=Case("flops", "cpu", "mlx", "float32", 64, {"data": "normal"}), samples_ns=samples,
+        summary=summarize(samples), rate=1e9, window_s=1.0, mantissa=24, inner=64, answer=ANSWER,
+        slope=fit(LINE, 1e-6), floor_s=1e-6,
+    )  # fmt: skip
     return replace(clean, **changes)
 
 
@@ -164,17 +155,13 @@ def test_an_answer_without_a_comparison_is_unchecked() -> None:
         (100.0, {}, {"HEADLINE_OFF_SLOPE"}),
     ],
 )
-def test_the_headline_must_fit_the_slope(
-    factor: float, readings: dict[str, float], found: set[str]
-) -> None:
+def test_headline_and_slope(factor: float, readings: dict[str, float], found: set[str]) -> None:
     slope = fit({k: factor * t for k, t in LINE.items()}, 1e-6)
     assert codes_of(slope=slope, readings=readings) == found
 
 
 @pytest.mark.parametrize(("steal", "found"), [(0.5, {"BACKGROUND_LOAD"}), (0.0, None)])
-def test_beside_others_the_median_run_is_set_against_the_slope(
-    steal: float, found: set[str] | None
-) -> None:
+def test_under_load_the_median_counts(steal: float, found: set[str] | None) -> None:
     """The fastest run had a moment for itself: a tenth of what a unit takes beside the others."""
     samples = [100_000, *([500_000] * 11)]
     changes = {"samples_ns": samples, "summary": summarize(samples), "rate": 1.0}
@@ -196,9 +183,7 @@ def test_a_first_unit_that_was_skipped_is_no_mere_slowdown() -> None:
         (1.3, 0.05, {"WORK_NOT_DONE"}),
     ],
 )
-def test_a_window_too_short_to_see_neighbours(
-    doubling: float, window_s: float, found: set[str]
-) -> None:
+def test_a_window_too_short_for_load(doubling: float, window_s: float, found: set[str]) -> None:
     slope = replace(fit(LINE, 1e-6), doubling=doubling)
     assert codes_of(slope=slope, window_s=window_s) == found
 
@@ -227,9 +212,7 @@ FAST = replace(fit(LINE, 1e-6), unit_s=0.5e-3)
         (replace(BENT, doubling=None), 1.0, set()),  # nothing is told, so nothing disagrees
     ],
 )
-def test_each_disagreement_has_its_threshold(
-    slope: Slope, window_s: float, found: set[str]
-) -> None:
+def test_disagreements_have_thresholds(slope: Slope, window_s: float, found: set[str]) -> None:
     assert findings(slope=slope, window_s=window_s) == found
     assert ("SLOPE_DISAGREES" in codes_of(slope=slope, window_s=window_s)) == bool(found)
 

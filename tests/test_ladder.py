@@ -1,12 +1,12 @@
 """The ladder: rungs out of results, the picture, causes of losses, a BLAS that is tried."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,9 +37,6 @@ from nnbt.spec.precision import mlx_precision
 from nnbt.terminal.ladder_picture import bar, ladder_text
 from result_schema import validate
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 UNITS = {"flops": "FLOP/s", "bandwidth": "B/s"}
 BLAS = "libblas-bd8a282c.so.3.10.0"
 
@@ -49,12 +46,7 @@ def result(engine: str = "mlx", rate: float = 1e9, **changes: Any) -> Result:
     params = changes.pop("params", {"cpu_workers": 2})
     case = Case(metric, changes.pop("device", "cpu"), engine, "float32", 1024, params)
     row = Result(
-        case,
-        verdict="VALID",
-        rate=rate,
-        best_rate=rate,
-        median_s=1e-3,
-        unit=UNITS[metric],
+        case, verdict="VALID", rate=rate, best_rate=rate, median_s=1e-3, unit=UNITS[metric]
     )
     return replace(row, **changes)
 
@@ -110,21 +102,12 @@ def test_a_tried_library_is_set_against_mlx_without_it() -> None:
 @pytest.mark.parametrize(
     ("share", "drawn"),
     [
-        (1.0, "████"),
-        (0.5, "██"),
-        (0.53125, "██▏"),
-        (0.96875, "███▉"),
-        (1e-6, "▏"),
-        (0.0, ""),
+        (1.0, "████"), (0.5, "██"), (0.53125, "██▏"), (0.96875, "███▉"), (1e-6, "▏"), (0.0, ""),
         (7.0, "████"),
     ],
-)
+)  # fmt: skip
 def test_bars_are_to_scale(share: float, drawn: str) -> None:
     assert bar(share, 4) == drawn
-
-
-def test_bars_without_block_characters() -> None:
-    assert [bar(share, 8, ascii_only=True) for share in (1.0, 0.5, 0.01)] == ["#" * 8, "####", "#"]
 
 
 GOLDEN = """\
@@ -146,6 +129,7 @@ def test_the_picture_is_exact() -> None:
 
 
 def test_the_picture_fits_an_ascii_terminal() -> None:
+    assert [bar(share, 8, ascii_only=True) for share in (1.0, 0.5, 0.01)] == ["#" * 8, "####", "#"]
     text = ladder_text(PICTURE, None, ascii_only=True)
     assert text.isascii()
     assert text.count("#") == 32 + 30 + 15 + 1 + 10
@@ -245,13 +229,9 @@ def counted(chain: str, dtype: str, mhz: float, per_clock: int) -> Result:
     peak = ClockPeak(132 * per_clock * mhz * 1e6, f"132 SM x {per_clock} x {mhz:g} MHz")
     details = Details(chip_clock_hz=mhz * 1e6, clock_peak=peak)
     row = result(
-        "kernel",
-        901e12,
-        device="gpu",
-        params={"chain": chain},
-        details=details,
+        "kernel", 901e12, device="gpu", params={"chain": chain}, details=details,
         gpu_state=gpu_state(sm_clock_mhz=1811),
-    )
+    )  # fmt: skip
     return replace(row, case=replace(row.case, dtype=dtype))
 
 
@@ -292,9 +272,7 @@ H200 = {"device_name": "NVIDIA H200", "cpu": "Intel(R) Xeon(R) Platinum 8480+"}
         ("bandwidth", "cpu", "float32", 307.2e9),
     ],
 )
-def test_published_figures_come_from_the_table(
-    metric: str, device: str, dtype: str, rate: float
-) -> None:
+def test_published_peaks_of_the_table(metric: str, device: str, dtype: str, rate: float) -> None:
     found = published(metric, device, dtype, H200)
     assert found.rate == pytest.approx(rate, rel=1e-3)
     assert found.by
@@ -333,7 +311,7 @@ def test_a_known_processor_is_not_called_unknown() -> None:
         ("library", "gpu", "int8", True, "library", "int8"),
     ],
 )
-def test_each_rung_is_measured_in_its_type(
+def test_dtypes_of_rungs(
     key: str, device: str, asked: str, tf32: bool, engine: str, dtype: str
 ) -> None:
     options = Options(metrics=("flops",), dtypes=(asked,))
@@ -358,24 +336,15 @@ def reason(code: str) -> tuple[Reason, ...]:
     return (Reason(code, f"Sentence of {code}.", "suspect"),)
 
 
-def gap(
-    key: str = "mlx",
-    above: str = "library",
-    *,
-    row: Result | None = None,
-    above_row: Result | None = None,
-    native: Result | None = None,
-    metric: str = "flops",
-    device: str = "cpu",
-    dtype: str = "float32",
-    **host: Any,
-) -> Gap:
-    low = rung(key, 0.7e9, row=row)
-    rungs = [rung(above, 1e9, row=above_row), low]
+def gap(key: str = "mlx", above: str = "library", **more: Any) -> Gap:
+    """A rung at 70 % of the one above; `row`, `above_row` and `native` are their results."""
+    native, above_row, row = (more.pop(name, None) for name in ("native", "above_row", "row"))
+    rungs = [rung(above, 1e9, row=above_row), rung(key, 0.7e9, row=row)]
     if native is not None and "native" not in (key, above):
         rungs.insert(0, rung("native", 1e9, row=native))
-    whole = made(*rungs, metric=metric, device=device, dtype=dtype)
-    return Gap(whole, low, rungs[-2], Host(**{"usable_cpus": 2, "cores": 16, **host}))
+    where = {name: more.pop(name) for name in ("metric", "device", "dtype") if name in more}
+    host = Host(**{"usable_cpus": 2, "cores": 16, **more})
+    return Gap(made(*rungs, **where), rungs[-1], rungs[-2], host)
 
 
 def stored(stores: str) -> Result:
@@ -389,6 +358,10 @@ def by_blas(kernels: str) -> Result:
     return result("library", details=Details(library=library))
 
 
+def pair(make: Callable[[Any], Gap], planted: Any, absent: Any) -> tuple[Gap, Gap]:
+    return make(planted), make(absent)
+
+
 GPU = {"device": "gpu"}
 STREAM = {"metric": "bandwidth"}
 AVX512 = result("native", params={"chain": "avx512_float32", "cpu_workers": 2})
@@ -400,42 +373,28 @@ HOLDS: dict[str, tuple[Gap, Gap]] = {
     "TF32_OFF": (gap(tf32=False, **GPU), gap(tf32=True, **GPU)),
     "PAGE_FAULTS": (gap(row=result(reasons=reason("PAGE_FAULTS"))), gap(row=result())),
     "LAUNCH_BOUND": (gap(row=result(overhead_us=200.0)), gap(row=result(overhead_us=100.0))),
-    "ONE_BY_ONE": (
-        gap(row=result(slope_rate=0.9e9), **GPU),
-        gap(row=result(slope_rate=0.7e9), **GPU),
+    "ONE_BY_ONE": pair(lambda rate: gap(row=result(slope_rate=rate), **GPU), 0.9e9, 0.7e9),
+    "ONE_THREAD_PER_STREAM": pair(lambda n: gap(row=result(params={"cpu_workers": n})), 1, 2),
+    "POWER_CAP": pair(
+        lambda reasons: gap(row=gpu_row(throttle_reasons=reasons), **GPU),
+        ("idle", "software power cap"), ("idle",),
     ),
-    "ONE_THREAD_PER_STREAM": (
-        gap(row=result(params={"cpu_workers": 1})),
-        gap(row=result(params={"cpu_workers": 2})),
+    "LOW_CLOCK": pair(
+        lambda mhz: gap("clock", "published", native=gpu_row(sm_clock_mhz=mhz), **GPU), 1200, None
     ),
-    "POWER_CAP": (
-        gap(row=gpu_row(throttle_reasons=("idle", "software power cap")), **GPU),
-        gap(row=gpu_row(throttle_reasons=("idle",)), **GPU),
+    "WRITE_ALLOCATE": pair(
+        lambda stores: gap(above="native", above_row=stored(stores), **STREAM),
+        "nontemporal", "ordinary",
     ),
-    "LOW_CLOCK": (
-        gap("clock", "published", native=gpu_row(sm_clock_mhz=1200), **GPU),
-        gap("clock", "published", native=gpu_row(), **GPU),
+    "FEW_CORES": pair(lambda n: gap("native", "published", cores=n, **STREAM), 2, 64),
+    "NARROW_KERNELS": pair(
+        lambda name: gap("library", "native", row=by_blas(name), above_row=AVX512),
+        "Haswell", "SkylakeX",
     ),
-    "WRITE_ALLOCATE": (
-        gap(above="native", above_row=stored("nontemporal"), **STREAM),
-        gap(above="native", above_row=stored("ordinary"), **STREAM),
-    ),
-    "FEW_CORES": (
-        gap("native", "published", cores=2, **STREAM),
-        gap("native", "published", cores=64, **STREAM),
-    ),
-    "NARROW_KERNELS": (
-        gap("library", "native", row=by_blas("Haswell"), above_row=AVX512),
-        gap("library", "native", row=by_blas("SkylakeX"), above_row=AVX512),
-    ),
-    "OLDER_INSTRUCTIONS": (
-        gap(
-            "native",
-            "clock",
-            row=result("kernel", details=Details(not_a_ceiling="Not used.")),
-            **GPU,
-        ),
-        gap("native", "clock", row=result("kernel"), **GPU),
+    "OLDER_INSTRUCTIONS": pair(
+        lambda why: gap(
+            "native", "clock", row=result("kernel", details=Details(not_a_ceiling=why)), **GPU),
+        "Not used.", "",
     ),
     "HIDDEN_SMT": (gap("native", "clock", shared=replace(SHARED, cpus=4)), gap("native", "clock")),
     "SCATTER": (
@@ -443,12 +402,11 @@ HOLDS: dict[str, tuple[Gap, Gap]] = {
         gap(row=result(best_rate=0.5e9, reasons=reason("WIDE_INTERVAL"))),  # 17 % explain no half
     ),
     "BACKGROUND_LOAD": (gap(row=result(reasons=reason("BACKGROUND_LOAD"))), gap(row=result())),
-}
+}  # fmt: skip
 
 
 def test_every_cause_is_tested() -> None:
-    assert list(HOLDS) != []
-    assert set(HOLDS) == {cause.code for cause in CAUSES}
+    assert set(HOLDS) == {cause.code for cause in CAUSES} != set()
 
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.code)
@@ -522,9 +480,7 @@ def test_hidden_smt_says_what_whole_cores_can_do() -> None:
     assert conditions.hidden_smt(more_than_one_core_does) is None
 
 
-def test_the_reference_blas_is_no_cause_once_another_is_preloaded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_preloaded_blas_is_no_reference_blas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_PRELOAD", "/usr/lib/libopenblas.so.0")
     host = Host(2, 16, mlx_blas=BLAS, preloaded=conditions.preloaded())
     assert explained(replace(HOLDS["REFERENCE_BLAS"][0], host=host)) == [("mlx", "UNKNOWN")]
@@ -553,11 +509,8 @@ def test_a_ladder_has_every_rung_from_the_top_down() -> None:
         assert (r.rate is None) is bool(r.reason)
         assert r.rate is None or r.by
     assert {row.case.engine for row in whole.results} == {
-        "native",
-        "library",
-        "mlx",
-        "mlx-compiled",
-    }
+        "native", "library", "mlx", "mlx-compiled",
+    }  # fmt: skip
     assert whole.finished
     assert found.unit == "FLOP/s"
     document = json.loads(json_text(whole, found.as_dict()))
@@ -595,9 +548,7 @@ def test_a_rung_that_can_not_be_is_a_sentence_and_the_others_are_measured() -> N
     assert by_key["mlx"].rate
 
 
-def test_a_large_loss_below_the_clock_is_looked_at_for_hidden_smt(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_large_loss_below_the_clock_tests_for_hidden_smt(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, int]] = []
     monkeypatch.setattr(
         ladder_run, "find_shared_cores", lambda _, chain, threads: asked.append((chain, threads))
@@ -627,12 +578,9 @@ def test_a_rate_out_of_a_cache_says_so() -> None:
     params = {"op": "copy", "stores": "ordinary", "cpu_workers": 2}
     for level, words in (("L2", "in L2"), ("memory", "partly in the last cache")):
         row = result(
-            "native",
-            metric="bandwidth",
-            params=params,
-            reasons=(note,),
+            "native", metric="bandwidth", params=params, reasons=(note,),
             details=Details(fits_in=level),
-        )
+        )  # fmt: skip
         assert best_of(RUNGS["native"], run_of(row)).by == (
             f"native copy, ordinary stores, {words}"
         )
@@ -640,9 +588,7 @@ def test_a_rate_out_of_a_cache_says_so() -> None:
     assert best_of(RUNGS["native"], run_of(row)).by == "native copy, ordinary stores"
 
 
-def test_the_library_of_apple_gpus_is_a_row_with_a_sentence(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_library_of_apple_gpus_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library_steps.sys, "platform", "darwin")
     with pytest.raises(nnbt.Unsupported, match=r"MPSMatrixMultiplication.*--engine kernel"):
         library_steps.cublaslt(None)  # type: ignore[arg-type]
@@ -690,17 +636,16 @@ def on_h200(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
     return asked
 
 
+BF16 = replace(QUICK, device="gpu", dtypes=("bfloat16",))
+
+
 def test_a_gpu_has_the_same_rungs(on_h200: list[Options]) -> None:
-    found, _ = measure_ladder(replace(QUICK, device="gpu", dtypes=("bfloat16",), sizes=None))
+    found, _ = measure_ladder(replace(BF16, sizes=None))
     rates = {r.kind.key: r.rate for r in found.rungs}
     assert rates == {
-        "published": pytest.approx(989.4e12, rel=1e-3),
-        "clock": pytest.approx(132 * 4096 * 1755e6),
-        "native": 926e12,
-        "library": 771e12,
-        "mlx": 641e12,
-        "mlx-compiled": 630e12,
-    }
+        "published": pytest.approx(989.4e12, rel=1e-3), "clock": pytest.approx(132 * 4096 * 1755e6),
+        "native": 926e12, "library": 771e12, "mlx": 641e12, "mlx-compiled": 630e12,
+    }  # fmt: skip
     assert [options.engines for options in on_h200] == [(name,) for name in H200_RATES]
     assert [options.sizes for options in on_h200] == [None, (8192,), (8192,), (8192,)]
     assert found.losses == ()
@@ -710,7 +655,7 @@ def test_a_gpu_has_the_same_rungs(on_h200: list[Options]) -> None:
     ("tf32", "above", "published_rate"),
     [("default", "tfloat32", 494.7e12), ("off", "float32", 67e12)],
 )
-def test_float32_is_set_against_what_mlx_makes_of_it(
+def test_precision_of_float32(
     tf32: str, above: str, published_rate: float, on_h200: list[Options]
 ) -> None:
     found, _ = measure_ladder(replace(QUICK, device="gpu", tf32=tf32))
@@ -755,7 +700,7 @@ def test_a_gpu_without_tf32_has_it_not_switched_off() -> None:
 
 
 @pytest.mark.parametrize(("tf32", "per_clock"), [("default", 2048), ("off", 256)])
-def test_float32_is_set_against_the_clock_counted_in_its_own_kernel(
+def test_clock_peak_of_float32(
     tf32: str, per_clock: int, on_h200: list[Options], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ordinary = ladder_run.execute
@@ -773,21 +718,19 @@ def test_float32_is_set_against_the_clock_counted_in_its_own_kernel(
     assert on_h200
 
 
-def test_a_power_cap_explains_a_loss(
-    on_h200: list[Options], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_power_cap(on_h200: list[Options], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(H200_RATES, "kernel", 700e12)
-    found, _ = measure_ladder(replace(QUICK, device="gpu", dtypes=("bfloat16",)))
+    found, _ = measure_ladder(BF16)
     (loss,) = found.losses
     assert (loss.rung, loss.cause, len(on_h200)) == ("native", "POWER_CAP", 4)
     assert "software power cap" in loss.sentence
 
 
-def test_a_chip_that_the_kernels_do_not_know_counts_by_its_row(
+def test_clock_peak_of_an_unknown_chip(
     on_h200: list[Options], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ladder_run, "execute", h200(on_h200, ops_per_clock=None))
-    found, _ = measure_ladder(replace(QUICK, device="gpu", dtypes=("bfloat16",)))
+    found, _ = measure_ladder(BF16)
     assert on_h200
     assert found.rungs[1].rate == pytest.approx(132 * 4096 * 1755e6)
 
@@ -805,7 +748,7 @@ def test_a_chip_that_the_kernels_do_not_know_counts_by_its_row(
         ({}, "/tmp/a b.so", "splits paths at spaces"),  # noqa: S108  never opened
     ],
 )
-def test_what_has_no_ladder_is_refused_in_a_sentence(
+def test_refusals(
     changes: dict[str, Any], library: str | None, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preload.sys, "platform", "linux")
@@ -835,57 +778,55 @@ void cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, co
 """
 
 
-@pytest.fixture
-def one_run() -> Options:
-    return replace(QUICK, sizes=(48,), runs=5, warmup=1)
+END = "#include <unistd.h>\n__attribute__((constructor)) static void end(void) { _exit(3); }"
+RIGHT, WRONG = (SGEMM.replace("FACTOR", factor) for factor in ("1.0f", "2.0f"))
 
 
-def tried(source: str, folder: Path, options: Options) -> Rung:
-    library = folder / "libtried.so"
-    compile_library(source, library)
-    return preloaded_rung(options, str(library))
+def built(folder: Path, source: str) -> str:
+    compile_library(source, folder / "libtried.so")
+    return str(folder / "libtried.so")
 
 
-def test_a_right_blas_makes_a_rung(tmp_path: Path, one_run: Options) -> None:
-    found = tried(SGEMM.replace("FACTOR", "1.0f"), tmp_path, one_run)
+def tried(path: str) -> Rung:
+    return preloaded_rung(replace(QUICK, sizes=(48,), runs=5, warmup=1), path)
+
+
+def test_a_right_blas_makes_a_rung(tmp_path: Path) -> None:
+    found = tried(built(tmp_path, RIGHT))
     assert found.rate, found.reason
     assert found.rate > 0
     assert (found.by, found.unit) == ("libtried.so, n = 48", "FLOP/s")
 
 
-def test_a_wrong_blas_is_no_gain(tmp_path: Path, one_run: Options) -> None:
-    found = tried(SGEMM.replace("FACTOR", "2.0f"), tmp_path, one_run)
-    assert (found.rate, found.verdict) == (None, "INVALID")
+@pytest.mark.parametrize(
+    ("source", "verdict", "end"),
+    [(WRONG, {"INVALID"}, ""), (END, {""}, "exit code 3"), ("", {"", "INVALID"}, "")],
+    ids=["wrong", "ends the process", "no library"],
+)
+def test_no_rung(tmp_path: Path, source: str, verdict: set[str], end: str) -> None:
+    (tmp_path / "libtried.so").write_text("no library")
+    found = tried(built(tmp_path, source) if source else str(tmp_path / "libtried.so"))
+    assert found.rate is None
+    assert found.verdict in verdict
     assert "libtried.so" in found.reason
+    assert found.reason.endswith(end)
 
 
-def test_a_library_that_ends_the_process_is_a_sentence(tmp_path: Path, one_run: Options) -> None:
-    source = "#include <unistd.h>\n__attribute__((constructor)) static void end(void) { _exit(3); }"
-    found = tried(source, tmp_path, one_run)
-    assert (found.rate, found.verdict) == (None, "")
-    assert "libtried.so" in found.reason
-    assert found.reason.endswith("exit code 3")
-
-
-def test_a_library_without_the_product_is_refused_before_anything_is_measured(
+def test_a_library_without_sgemm_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ladder_run, "execute", lambda *_, **__: pytest.fail("measured"))
-    library = tmp_path / "librenamed.so"
-    compile_library(SGEMM.replace("cblas_", "scipy_cblas_").replace("FACTOR", "1"), library)
-    with pytest.raises(nnbt.Unsupported, match=r"librenamed\.so has no cblas_sgemm"):
-        measure_ladder(QUICK, library=str(library), measure=FakeMeasure())
+    library = built(tmp_path, RIGHT.replace("cblas_", "scipy_cblas_"))
+    with pytest.raises(nnbt.Unsupported, match=r"libtried\.so has no cblas_sgemm"):
+        measure_ladder(QUICK, library=library, measure=FakeMeasure())
 
 
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        (SGEMM.replace("FACTOR", "1"), ""),
+        (RIGHT, ""),
         ("int cblas_dgemm;", "no function"),
-        (
-            "#include <unistd.h>\n__attribute__((constructor)) static void e(void) { _exit(3); }",
-            "",
-        ),
+        (END, ""),
         (
             "#include <stdio.h>\n"
             '__attribute__((constructor)) static void hi(void) { printf("\\xff banner "); }\n'
@@ -894,12 +835,9 @@ def test_a_library_without_the_product_is_refused_before_anything_is_measured(
         ),
     ],
 )
-def test_only_a_library_that_loads_lacks_a_function(
-    source: str, problem: str, tmp_path: Path
-) -> None:
-    compile_library(source, tmp_path / "lib.so")
+def test_libraries_without_a_function(source: str, problem: str, tmp_path: Path) -> None:
     detail = "cblas_sgemm" if problem else ""
-    assert try_loading(str(tmp_path / "lib.so"), "cblas_sgemm") == Trial(problem, detail)
+    assert try_loading(built(tmp_path, source), "cblas_sgemm") == Trial(problem, detail)
 
 
 @pytest.mark.parametrize("name", ["loop.so", "x" * 300])
@@ -909,14 +847,13 @@ def test_names_that_no_file_can_have_are_sentences(name: str, tmp_path: Path) ->
         measure_ladder(QUICK, library=str(tmp_path / name), measure=FakeMeasure())
 
 
-def test_a_library_whose_loading_does_not_end_is_refused(
+def test_a_library_that_loads_forever_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waits = "__attribute__((constructor)) static void wait(void) { pause(); }"
-    compile_library(f"#include <unistd.h>\n{waits}", tmp_path / "lib.so")
+    library = built(tmp_path, END.replace("_exit(3)", "pause()"))
     monkeypatch.setattr(preload, "_LOAD_SECONDS", 1)
     with pytest.raises(nnbt.Unsupported, match="did not finish within 1 s"):
-        measure_ladder(QUICK, library=str(tmp_path / "lib.so"), measure=FakeMeasure())
+        measure_ladder(QUICK, library=library, measure=FakeMeasure())
 
 
 def test_what_can_not_be_loaded_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
@@ -926,14 +863,6 @@ def test_what_can_not_be_loaded_is_refused_before_anything_is_measured(tmp_path:
     with pytest.raises(nnbt.Unsupported, match=r"libtext\.so cannot be loaded \(.*\): use --try"):
         measure_ladder(QUICK, library=str(text), measure=measure)
     assert measure.calls == []
-
-
-def test_what_is_no_library_is_a_sentence(tmp_path: Path, one_run: Options) -> None:
-    text = tmp_path / "libtext.so"
-    text.write_text("no library")
-    found = preloaded_rung(one_run, str(text))
-    assert found.rate is None
-    assert "libtext.so" in found.reason
 
 
 # The command

@@ -1,14 +1,12 @@
 """nnbt.machine.facts: made-up trees of files, and a fake NVML that is a real library."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -17,9 +15,6 @@ from fake_site import compile_library
 from nnbt.machine import cgroup, devices
 from nnbt.machine import facts as machine
 from nnbt.machine.cuda import DriverState
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc and /sys")
 GIB = 2**30
@@ -120,9 +115,7 @@ def test_available_memory_is_within_the_limit(tmp_path: Path) -> None:
 
 @linux
 @pytest.mark.parametrize("meminfo", [None, "", "MemTotal: many kB\n"])
-def test_unknown_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meminfo: str | None
-) -> None:
+def test_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meminfo: str | None) -> None:
     write(tmp_path, {"proc/uptime": ""} | ({} if meminfo is None else {"proc/meminfo": meminfo}))
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "proc"))
     monkeypatch.setattr(psutil, "cpu_count", lambda **_: None)
@@ -195,9 +188,7 @@ def test_fingerprint_is_of_hardware_alone() -> None:
     ("allowed", "logical", "quota", "usable"),
     [(4, 8, None, 4), (8, 8, 2.5, 2), (8, 8, 0.5, 1), (None, 8, None, 8), (None, None, None, 1)],
 )
-def test_usable_cpus(
-    allowed: int | None, logical: int | None, quota: float | None, usable: int
-) -> None:
+def test_usable(allowed: int | None, logical: int | None, quota: float | None, usable: int) -> None:
     facts = replace(machine.machine(), allowed_cpus=allowed, logical_cpus=logical, cpu_quota=quota)
     assert facts.usable_cpus == usable
 

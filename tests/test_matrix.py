@@ -1,7 +1,5 @@
 """Every cell metric x engine x device x dtype gives a checked result or refuses in a sentence."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import sys
@@ -186,7 +184,7 @@ def test_a_ceiling_gives_checked_results(metric: str, engine: str, device: str, 
 
 @pytest.mark.parametrize(("metric", "engine", "device", "dtype"), measured("mpsgraph"))
 @pytest.mark.skipif(sys.platform == "darwin", reason="measured on a Mac, refused elsewhere")
-def test_apples_engine_is_refused_in_a_sentence_elsewhere(
+def test_apples_engine_is_refused_elsewhere(
     metric: str, engine: str, device: str, dtype: str
 ) -> None:
     with pytest.raises(nnbt.Unsupported) as refused:
@@ -215,9 +213,7 @@ def test_the_counted_weight_bytes_are_those_of_mlx(dtype: str) -> None:
 
 
 @pytest.mark.parametrize(("metric", "engine", "device"), CHAINS)
-def test_every_other_cell_is_refused_with_what_to_type(
-    metric: str, engine: str, device: str
-) -> None:
+def test_every_other_cell_is_refused(metric: str, engine: str, device: str) -> None:
     for dtype in set(DTYPES) - SUPPORTED.get((metric, engine, device), set()):
         with pytest.raises(nnbt.Unsupported) as refused:
             cell_of(nnbt.Case(metric, device, engine, dtype, N))
@@ -234,9 +230,7 @@ def test_a_refusal_names_where_it_would_run() -> None:
 
 
 @pytest.mark.parametrize("device", ["gpu", "hybrid"])
-def test_a_gpu_that_is_not_there_is_refused_in_one_sentence(
-    device: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_gpu_is_refused(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     absent = replace(DEVICES[device], missing=lambda: Refusal("No GPU here"))
     monkeypatch.setitem(DEVICES, device, absent)
     with pytest.raises(nnbt.Unsupported, match=re.escape("No GPU here.")):

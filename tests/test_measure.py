@@ -1,7 +1,5 @@
 """nnbt.measure: the native loop around Python callables and native steps."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import itertools
@@ -13,15 +11,12 @@ import sys
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
 import nnbt
 from nnbt import _native
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 def nothing() -> None:
@@ -174,12 +169,9 @@ def test_no_reference_leaks_through_exceptions() -> None:
 def test_progress_is_told_between_runs() -> None:
     told: list[tuple[int, int]] = []
     samples = nnbt.measure(
-        functools.partial(time.sleep, 0.06),
-        warmup=1,
-        runs=3,
-        budget_s=0,
+        functools.partial(time.sleep, 0.06), warmup=1, runs=3, budget_s=0,
         on_progress=lambda runs, elapsed_ns: told.append((runs, elapsed_ns)),
-    )
+    )  # fmt: skip
     assert [runs for runs, _ in told] == [0, 1, 2]
     assert [elapsed for _, elapsed in told] == sorted(elapsed for _, elapsed in told)
     assert told[0][1] >= 60_000_000

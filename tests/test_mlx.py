@@ -1,7 +1,5 @@
 """nnbt.machine.mlx: which libmlx.so is loaded, and the command that a refusal names."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -9,11 +7,13 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import ModuleSpec
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -21,10 +21,6 @@ from fake_site import LIBRARY, Site
 from nnbt import _native
 from nnbt._native import Unsupported
 from nnbt.machine import mlx as nnbt_mlx
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import ModuleType
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="on macOS one MLX serves all machines")
 
@@ -63,41 +59,51 @@ def refusal(site: Site) -> str:
 # Where it works
 
 
-@linux
-def test_without_a_driver_the_bundled_library_multiplies(site: Site) -> None:
-    site.add_mlx()
-    site.add_cuda()
-    assert site.answer(MATMUL) == PRODUCT
+def made(site: Site, *names: str) -> None:
+    """Adds parts in this order."""
+    for name in names:
+        PARTS[name](site)
 
 
-@linux
-def test_without_a_driver_mlx_cuda_need_not_be_there(site: Site) -> None:
-    site.add_mlx()
-    assert site.answer(MATMUL) == PRODUCT
-
-
-@linux
-def test_without_a_driver_a_foreign_mlx_cpu_does_no_harm(site: Site) -> None:
-    site.add_mlx(library=CPU_LIBRARY)
-    site.add_cuda()
-    site.add_distribution("mlx-cpu", version("mlx"))
-    assert site.answer(MATMUL) == PRODUCT
-
-
-@linux
-def test_with_a_driver_mlx_cpu_alone_was_chosen_by_hand(site: Site) -> None:
+def add_chosen_cpu(site: Site) -> None:
     site.add_mlx(library=CPU_LIBRARY)
     shutil.copytree(site.bundle / "mlx_cpu.libs", site.root / "mlx_cpu.libs")
-    site.add_distribution("mlx-cpu", version("mlx"))
-    site.add_driver()
-    assert site.answer(MATMUL) == PRODUCT
+
+
+def bindings(site: Site) -> Path:
+    return next((site.root / "mlx").glob("core.*.so"))
+
+
+OURS = version("mlx")
+PARTS: dict[str, Callable[[Site], None]] = {
+    "mlx": Site.add_mlx,
+    "another": lambda site: site.add_mlx("0.31.0"),
+    "foreign": lambda site: site.add_mlx(library=CPU_LIBRARY),
+    "chosen": add_chosen_cpu,
+    "mlx-cpu": lambda site: site.add_distribution("mlx-cpu", OURS),
+    "mlx-cuda-12": lambda site: site.add_distribution("mlx-cuda-12", OURS),
+    "cuda": Site.add_cuda,
+    "driver": Site.add_driver,
+    "no_device": lambda site: site.add_driver(init=100),
+    "no bindings": lambda site: bindings(site).unlink(),
+    "broken bindings": lambda site: site.replace(bindings(site), b"not a library"),
+    "no library": lambda site: (site.root / LIBRARY).unlink(),
+}
 
 
 @linux
-def test_a_driver_without_a_device_counts_as_none(site: Site) -> None:
-    site.add_mlx()
-    site.add_cuda()
-    site.add_driver(init=100)
+@pytest.mark.parametrize(
+    "parts",
+    [
+        "mlx cuda",  # no driver: the bundled library
+        "mlx",
+        "foreign cuda mlx-cpu",
+        "chosen mlx-cpu driver",  # mlx-cpu alone was chosen by hand
+        "mlx cuda no_device",
+    ],
+)
+def test_products_without_a_gpu(site: Site, parts: str) -> None:
+    made(site, *parts.split())
     assert site.answer(MATMUL) == PRODUCT
 
 
@@ -146,31 +152,42 @@ def test_versions_do_not_import_mlx(site: Site) -> None:
 # Where it does not
 
 
-@linux
-def test_mlx_not_installed(site: Site) -> None:
-    assert refusal(site) == f"MLX is not installed: pip install mlx=={version('mlx')}"
+BOTH = f"mlx=={OURS} mlx-cuda-13=={OURS}"
+FORCE = "pip install --force-reinstall"
 
 
 @linux
-def test_bindings_missing_beside_their_library(site: Site) -> None:
-    site.add_mlx()
-    site.add_cuda()
-    next((site.root / "mlx").glob("core.*.so")).unlink()
-    assert re.fullmatch(
-        r"The installed MLX has no extension module for Python 3\.\d+: "
-        r"pip install --force-reinstall --no-deps mlx==[\d.]+",
-        refusal(site),
-    )
-
-
-@linux
-def test_mlx_of_another_version(site: Site) -> None:
-    site.add_mlx("0.31.0")
-    ours = version("mlx")
-    assert refusal(site) == (
-        f"mlx 0.31.0 is installed, but nnbt contains the CPU library of {ours}: "
-        f"pip install mlx=={ours} mlx-cuda-13=={ours}"
-    )
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ([], f"^MLX is not installed: pip install mlx=={OURS}$"),
+        (["mlx", "cuda", "no bindings"],
+         r"^The installed MLX has no extension module for Python 3\.\d+: "
+         rf"{FORCE} --no-deps mlx==[\d.]+$"),
+        (["another"], "^mlx 0.31.0 is installed, but nnbt contains the CPU library of "
+                      f"{OURS}: pip install {BOTH}$"),
+        (["foreign", "cuda", "mlx-cpu", "driver"],
+         f"^ROOT/{LIBRARY} is not the file that mlx-cuda-13 installed "
+         ".mlx-cpu installs the same path.: "
+         f"pip uninstall -y mlx-cpu && {FORCE} --no-deps mlx-cuda-13=={OURS}$"),
+        (["mlx", "cuda", "no library", "driver"],
+         "is not the file that mlx-cuda-13 installed: pip install --force"),
+        (["mlx", "mlx-cuda-12", "driver"],
+         "^mlx-cuda-12 is installed, but nnbt needs mlx-cuda-13 here: "
+         f"pip uninstall -y mlx-cuda-12 && {FORCE} {BOTH}$"),
+        (["mlx", "driver"], f"is not installed: pip install mlx-cuda-13=={OURS}$"),
+        (["another", "cuda", "driver"],
+         f"mlx 0.31.0 and mlx-cuda-13 {OURS}.*pip install {BOTH}$"),
+        (["mlx", "cuda", "driver"],
+         f"^libcublasLt.so.13,.*{FORCE} --no-deps nvidia-cublas$"),
+        (["mlx", "broken bindings"], r"^MLX [\d.]+ cannot be loaded \(.*\): pip install "),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_refusals(site: Site, parts: list[str], text: str) -> None:
+    made(site, *parts)
+    found = refusal(site)
+    assert re.search(text, found.replace(str(site.root), "ROOT")), found
 
 
 @linux
@@ -195,76 +212,6 @@ def test_bundled_file_missing(site: Site, name: str) -> None:
     text = refusal(site)
     assert "_mlx_cpu/mlx/lib/libmlx.so" in text
     assert text.endswith("pip install --force-reinstall --no-deps nn-backend-test")
-
-
-@linux
-def test_foreign_mlx_cpu_where_a_gpu_is(site: Site) -> None:
-    site.add_mlx(library=CPU_LIBRARY)
-    site.add_cuda()
-    site.add_distribution("mlx-cpu", version("mlx"))
-    site.add_driver()
-    assert refusal(site) == (
-        f"{site.root / LIBRARY} is not the file that mlx-cuda-13 installed (mlx-cpu installs the "
-        "same path): "
-        "pip uninstall -y mlx-cpu && pip install --force-reinstall --no-deps "
-        f"mlx-cuda-13=={version('mlx')}"
-    )
-
-
-@linux
-def test_libmlx_removed_where_a_gpu_is(site: Site) -> None:
-    site.add_mlx()
-    site.add_cuda()
-    (site.root / LIBRARY).unlink()
-    site.add_driver()
-    assert "is not the file that mlx-cuda-13 installed: pip install --force" in refusal(site)
-
-
-@linux
-def test_mlx_cuda_12_instead(site: Site) -> None:
-    site.add_mlx()
-    site.add_distribution("mlx-cuda-12", version("mlx"))
-    site.add_driver()
-    ours = version("mlx")
-    assert refusal(site) == (
-        "mlx-cuda-12 is installed, but nnbt needs mlx-cuda-13 here: pip uninstall -y "
-        f"mlx-cuda-12 && pip install --force-reinstall mlx=={ours} mlx-cuda-13=={ours}"
-    )
-
-
-@linux
-def test_gpu_without_mlx_cuda(site: Site) -> None:
-    site.add_mlx()
-    site.add_driver()
-    assert refusal(site).endswith(f"is not installed: pip install mlx-cuda-13=={version('mlx')}")
-
-
-@linux
-def test_mlx_and_mlx_cuda_of_two_versions(site: Site) -> None:
-    site.add_mlx("0.31.0")
-    site.add_cuda()
-    site.add_driver()
-    ours = version("mlx")
-    text = refusal(site)
-    assert f"mlx 0.31.0 and mlx-cuda-13 {ours}" in text
-    assert text.endswith(f"pip install mlx=={ours} mlx-cuda-13=={ours}")
-
-
-@linux
-def test_nvidia_wheels_missing_where_a_gpu_is(site: Site) -> None:
-    site.add_mlx()
-    site.add_cuda()
-    site.add_driver()
-    text = refusal(site)
-    assert text.startswith("libcublasLt.so.13,")
-    assert text.endswith("pip install --force-reinstall --no-deps nvidia-cublas")
-
-
-@linux
-def test_mlx_that_does_not_load(site: Site) -> None:
-    site.add_mlx()
-    site.replace(next((site.root / "mlx").glob("core.*.so")), b"not a library")
-    assert re.fullmatch(r"MLX [\d.]+ cannot be loaded \(.*\): pip install .*", refusal(site))
 
 
 @pytest.mark.parametrize("here", [("Darwin", "x86_64"), ("Windows", "AMD64"), ("Linux", "riscv64")])

@@ -1,7 +1,5 @@
 """The binding of STREAM kernels and peak chains: tables, Steps, refusals, planted faults."""
 
-from __future__ import annotations
-
 import gc
 
 import numpy as np
@@ -70,13 +68,9 @@ def test_byte_conventions_explain_why_copy_reads_low():
         for row in _native.stream_kernels()
     }
     assert rows == {
-        "read": (8, 8, None),
-        "write": (8, 16, None),
-        "copy": (16, 24, 8),
-        "scale": (16, 24, None),
-        "add": (24, 32, None),
-        "triad": (24, 32, None),
-    }
+        "read": (8, 8, None), "write": (8, 16, None), "copy": (16, 24, 8), "scale": (16, 24, None),
+        "add": (24, 32, None), "triad": (24, 32, None),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("chain", names(list(filter(available, CHAINS))))

@@ -1,20 +1,15 @@
 """nnbt.machine.cuda: the driver, its devices, and what the NVIDIA wheels contain."""
 
-from __future__ import annotations
-
 import sys
+from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from fake_site import LIBRARY, Site
 from nnbt._native import Unsupported
 from nnbt.machine import cuda, mlx, nvml
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NVIDIA libraries are for Linux")
 
@@ -120,7 +115,7 @@ def test_driver_with_devices(site: Site) -> None:
         ({"version": 12080}, {}, "CUDA 12.8, MLX needs 13.0"),
     ],
 )
-def test_driver_without_devices(
+def test_unusable_driver(
     site: Site, driver: dict[str, int], env: dict[str, str], reason: str
 ) -> None:
     site.add_driver(**driver)

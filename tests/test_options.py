@@ -1,7 +1,5 @@
 """OPTIONS: each row is an option of the commands, a keyword of nnbt.run, and a line of the docs."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -112,13 +110,8 @@ def test_an_option_is_spelled_as_it_was_given() -> None:
 def test_parameters_belong_to_their_metric() -> None:
     assert params_of("flops") == {}
     assert list(params_of("conv")) == [
-        "batch",
-        "channels",
-        "layers",
-        "kernel",
-        "weights",
-        "enqueue",
-    ]
+        "batch", "channels", "layers", "kernel", "weights", "enqueue",
+    ]  # fmt: skip
     with pytest.raises(Refusal, match="flops has no parameter 'batch'"):
         check(Options(metrics=("flops",), params={"batch": (1,)}))
     with pytest.raises(Refusal, match="--batch 0 is out of range: use 1 to"):

@@ -3,8 +3,6 @@ claimed instructions and nothing that touches memory. The sums that PeakStep ver
 this: a compiler that computes equal accumulators once leaves them right and the rate wrong.
 """
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """nnbt.pipeline.plan: options become cases, or one sentence."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -39,11 +37,8 @@ def test_the_defaults_are_the_documented_ones() -> None:
 def test_cases_are_all_combinations_in_order_and_once() -> None:
     made = cases(metrics=("flops", "flops"), dtypes=("q4", "bool_", "bool"), sizes=(64, 32, 64))
     assert [(case.dtype, case.n) for case in made] == [
-        ("q4", 64),
-        ("q4", 32),
-        ("bool", 64),
-        ("bool", 32),
-    ]
+        ("q4", 64), ("q4", 32), ("bool", 64), ("bool", 32),
+    ]  # fmt: skip
 
 
 def test_a_case_has_the_parameters_of_its_metric() -> None:
@@ -66,13 +61,10 @@ def test_all_processors_are_workers_by_default() -> None:
 @pytest.mark.parametrize(
     ("device", "metal", "op"),
     [
-        ("cpu", False, "copy"),
-        ("cpu", True, "copy"),
-        ("gpu", True, "copy"),
-        ("gpu", False, "add"),
+        ("cpu", False, "copy"), ("cpu", True, "copy"), ("gpu", True, "copy"), ("gpu", False, "add"),
         ("hybrid", False, "add"),
     ],
-)
+)  # fmt: skip
 def test_the_operation_of_each_device(device: str, metal: bool, op: str) -> None:
     assert default_op(device, metal=metal) == op
 
@@ -80,26 +72,14 @@ def test_the_operation_of_each_device(device: str, metal: bool, op: str) -> None
 @pytest.mark.parametrize(
     "changes",
     [
-        {"sizes": ()},
-        {"sizes": (0,)},
-        {"sizes": (10**8,)},
-        {"runs": 0},
-        {"warmup": -1},
-        {"graph_steps": 0},
-        {"cpu_workers": -1},
-        {"max_seconds": float("nan")},
-        {"max_seconds": float("inf")},
-        {"metrics": ("latency",)},
-        {"engines": ("torch",)},
-        {"dtypes": ("q7",)},
-        {"data": ("sevens",)},
-        {"tf32": "maybe"},
-        {"op": "mul"},
-        {"device": "tpu"},
-        {"dtypes": ("q4",)},
+        {"sizes": ()}, {"sizes": (0,)}, {"sizes": (10**8,)}, {"runs": 0}, {"warmup": -1},
+        {"graph_steps": 0}, {"cpu_workers": -1}, {"max_seconds": float("nan")},
+        {"max_seconds": float("inf")}, {"metrics": ("latency",)}, {"engines": ("torch",)},
+        {"dtypes": ("q7",)}, {"data": ("sevens",)}, {"tf32": "maybe"}, {"op": "mul"},
+        {"device": "tpu"}, {"dtypes": ("q4",)},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_what_can_not_be_is_refused_in_one_sentence(changes: dict[str, object]) -> None:
     with pytest.raises(Unsupported, match=r"^[^\n]+\.$"):
         cases(**changes)
@@ -130,9 +110,7 @@ def test_a_working_set_beyond_free_memory_is_refused_with_the_figures() -> None:
     ("name", "value", "free"),
     [("channels", 100_000, GIB), ("batch", 5000, GIB), ("layers", 9000, GIB), ("n", 9000, GIB)],
 )
-def test_conv_is_told_to_make_that_smaller_which_is_too_large(
-    name: str, value: int, free: int
-) -> None:
+def test_conv_is_told_which_option_is_too_large(name: str, value: int, free: int) -> None:
     def chain(value: int) -> tuple[Planned, ...]:
         size = value if name == "n" else 64
         params = {} if name == "n" else {name: (value,)}

@@ -1,9 +1,8 @@
 """How a float32 product was computed: one answer for the label, the ceiling and the check."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -27,9 +26,6 @@ from nnbt.timing.slope import fit
 from nnbt.timing.statistics import summarize
 from nnbt.verdict.evidence import Evidence
 from nnbt.verdict.judge import judge
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 N = 8192
 """There an H200 has 10.7 correct bits with TF32, and 18 without (relative error 2.6e-4, 1.6e-6)."""
@@ -110,7 +106,7 @@ def test_complex_products_use_tf32_on_cuda_only() -> None:
         ("full", math.inf, N, "full", 24),
     ],
 )
-def test_measured_bits_decide_where_they_can(
+def test_measured_bits(
     default: Any, bits: float | None, inner: int, name: str, mantissa: int
 ) -> None:
     assert measured_precision(default, 24, bits, inner) == Precision(name, mantissa)  # type: ignore[arg-type]
@@ -124,15 +120,11 @@ def test_other_dtypes_are_what_their_name_says() -> None:
 @pytest.mark.parametrize(
     ("name", "bits", "device", "label"),
     [
-        ("TF32", 10.6, "gpu", "TF32, 11 bit"),
-        ("full", 20.9, "gpu", "full, 21 bit"),
-        ("full", 20.9, "cpu", ""),
-        ("reduced", 9.8, "cpu", "reduced, 10 bit"),
-        ("TF32", None, "gpu", "TF32"),
-        ("TF32", math.inf, "gpu", "TF32"),
-        ("", 8.1, "gpu", ""),
+        ("TF32", 10.6, "gpu", "TF32, 11 bit"), ("full", 20.9, "gpu", "full, 21 bit"),
+        ("full", 20.9, "cpu", ""), ("reduced", 9.8, "cpu", "reduced, 10 bit"),
+        ("TF32", None, "gpu", "TF32"), ("TF32", math.inf, "gpu", "TF32"), ("", 8.1, "gpu", ""),
     ],
-)
+)  # fmt: skip
 def test_labels(name: Any, bits: float | None, device: str, label: str) -> None:
     assert Precision(name, 24).label(bits, device=device) == label
 
@@ -140,16 +132,12 @@ def test_labels(name: Any, bits: float | None, device: str, label: str) -> None:
 @pytest.mark.parametrize(
     ("dtype", "precision", "units"),
     [
-        ("float32", "TF32", "tfloat32"),
-        ("float32", "reduced", "tfloat32"),
-        ("float32", "full", "float32"),
-        ("float32", "unknown", None),
-        ("complex64", "TF32", "tfloat32"),
-        ("complex64", "full", "float32"),
-        ("complex64", "", "float32"),
-        ("bfloat16", "", "bfloat16"),
+        ("float32", "TF32", "tfloat32"), ("float32", "reduced", "tfloat32"),
+        ("float32", "full", "float32"), ("float32", "unknown", None),
+        ("complex64", "TF32", "tfloat32"), ("complex64", "full", "float32"),
+        ("complex64", "", "float32"), ("bfloat16", "", "bfloat16"),
     ],
-)
+)  # fmt: skip
 def test_the_units_that_limit_a_product(dtype: str, precision: str, units: str | None) -> None:
     assert unit_dtype(dtype, precision) == units
 
@@ -180,17 +168,9 @@ def codes(precision: Precision, bits: float | None) -> set[str]:
     answer = Answer("a block", error=error, exact=None if error else True, worst=error,
                     typical=error or 0.0, inputs=SHARE, outputs=SHARE)  # fmt: skip
     evidence = Evidence(
-        case=CASE,
-        samples_ns=samples,
-        summary=summarize(samples),
-        rate=1e9,
-        window_s=1.0,
-        mantissa=precision.mantissa,
-        inner=N,
-        answer=answer,
-        slope=fit(LINE, 1e-6),
-        floor_s=1e-6,
-    )
+        case=CASE, samples_ns=samples, summary=summarize(samples), rate=1e9, window_s=1.0,
+        mantissa=precision.mantissa, inner=N, answer=answer, slope=fit(LINE, 1e-6), floor_s=1e-6,
+    )  # fmt: skip
     return {reason.code for reason in judge(evidence)[1]}
 
 

@@ -1,7 +1,5 @@
 """nnbt.results.result: JSON without NaN, and files that are whole or old."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path
@@ -17,12 +15,9 @@ CASE = Case("flops", "cpu", "mlx", "float32", 64, {"data": "normal", "cpu_worker
 
 def measured(**changes: object) -> Result:
     values: dict[str, object] = {
-        "verdict": "VALID",
-        "median_s": 1e-3,
-        "rate": 1e9,
-        "unit": "FLOP/s",
+        "verdict": "VALID", "median_s": 1e-3, "rate": 1e9, "unit": "FLOP/s",
         "samples_ns": (1_000_000,),
-    }
+    }  # fmt: skip
     return Result(CASE, **values | changes)  # type: ignore[arg-type]
 
 
@@ -77,9 +72,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert [path.name for path in target.parent.iterdir()] == ["target"]
 
 
-def test_a_failed_write_leaves_the_old_file_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     path.write_text("old")
 
@@ -117,14 +110,11 @@ def test_checking_leaves_nothing_behind(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("", "is a folder"),
-        ("no/file", "create it first"),
-        ("file/below", "use another name"),
-        ("x" * 300, "use another name"),
-        ("circle", "use another name"),
+        ("", "is a folder"), ("no/file", "create it first"), ("file/below", "use another name"),
+        ("x" * 300, "use another name"), ("circle", "use another name"),
         ("dangling", "create it first"),
     ],
-)
+)  # fmt: skip
 def test_paths_that_can_not_be_written(name: str, part: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "circle").symlink_to("circle")

@@ -63,12 +63,7 @@ def test_everything_that_a_run_holds_is_in_the_schema() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"schema": SCHEMA + 1},
-        {"results": [{"case": CASE.as_dict()}]},
-        {"started": 5},
-        {"more": 1},
-    ],
+    [{"schema": SCHEMA + 1}, {"results": [{"case": CASE.as_dict()}]}, {"started": 5}, {"more": 1}],
     ids=str,
 )
 def test_the_schema_refuses_other_documents(change: dict[str, Any]) -> None:

@@ -1,11 +1,8 @@
 """Hidden SMT: reported where a pair of CPUs shows it, and not where other work takes the time."""
 
-from __future__ import annotations
-
-import importlib.util
-from pathlib import Path
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,9 +17,6 @@ from nnbt.machine.shared_cores import (
     measure_pair,
     port_chain,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FMA = "avx2_float32"
 Guest = dict[int, int]
@@ -81,7 +75,7 @@ WHOLE = {cpu: cpu for cpu in range(6)}
 
 @pytest.mark.parametrize("cores", [NEIGHBOURS, HALVES, {3: 0, 9: 0}])
 @pytest.mark.parametrize("smt_gain", [1.0, 1.25])
-def test_threads_of_one_core_are_found_in_any_numbering(
+def test_shared_cores_are_found(
     cores: Guest, smt_gain: float, guest: Callable[..., Machine]
 ) -> None:
     found = find_shared_cores(guest(cores, smt_gain=smt_gain), FMA, len(cores))
@@ -93,9 +87,7 @@ def test_threads_of_one_core_are_found_in_any_numbering(
         assert figure in found.sentence
 
 
-def test_cores_of_their_own_are_no_claim_and_all_partners_were_tried(
-    guest: Callable[..., Machine],
-) -> None:
+def test_cores_of_their_own_after_all_partners_were_tried(guest: Callable[..., Machine]) -> None:
     machine = guest(WHOLE)
     assert find_shared_cores(machine, FMA, 6) is None
     assert sorted(machine.pairs[:-1]) == [(0, other) for other in range(1, 6)]
@@ -109,9 +101,7 @@ def test_a_busy_machine_is_no_claim(guest: Callable[..., Machine]) -> None:
 
 
 @pytest.mark.parametrize("smt_gain", [1.0, 1.2])
-def test_cpus_that_the_host_moves_are_found_by_using_all(
-    smt_gain: float, guest: Callable[..., Machine]
-) -> None:
+def test_moved_cpus_are_found_by_using_all(smt_gain: float, guest: Callable[..., Machine]) -> None:
     """Seen on 16 CPUs of a Xeon guest: no pair shares a core, all together do half."""
     many = {cpu: cpu for cpu in range(16)}
     found = find_shared_cores(guest(many, moved=True, smt_gain=smt_gain), FMA, 16)
@@ -121,9 +111,7 @@ def test_cpus_that_the_host_moves_are_found_by_using_all(
         assert figure in found.sentence
 
 
-def test_a_crowd_that_is_busy_or_has_its_own_cores_is_no_claim(
-    guest: Callable[..., Machine],
-) -> None:
+def test_a_crowd_that_is_busy_or_has_own_cores_is_no_claim(guest: Callable[..., Machine]) -> None:
     many = {cpu: cpu for cpu in range(16)}
     for machine in (guest(many), guest(many, busy=True)):
         assert find_shared_cores(machine, FMA, 16) is None
@@ -168,7 +156,7 @@ def test_only_the_cpus_of_the_threads_are_tried(guest: Callable[..., Machine]) -
 @pytest.mark.parametrize(
     "options", [{"cores": NEIGHBOURS, "seen": 3}, {"cores": NEIGHBOURS, "pins": False}]
 )
-def test_nothing_is_claimed_with_a_full_topology_or_without_pinning(
+def test_full_topology_or_no_pinning(
     options: dict[str, Any], guest: Callable[..., Machine]
 ) -> None:
     machine = guest(**options)
@@ -193,13 +181,10 @@ def test_whole_cores_are_recognized_after_a_few_rounds(guest: Callable[..., Mach
 @pytest.mark.parametrize(
     ("gain", "control", "shared"),
     [
-        (1.0, 2.0, True),
-        (1.35, 1.7, True),
-        (1.36, 2.0, False),
-        (1.0, 1.69, False),
+        (1.0, 2.0, True), (1.35, 1.7, True), (1.36, 2.0, False), (1.0, 1.69, False),
         (2.0, 2.0, False),
     ],
-)
+)  # fmt: skip
 def test_both_chains_must_agree(gain: float, control: float, shared: bool) -> None:
     assert Pair((0, 1), FMA, gain, control).shared is shared
     assert not Pair((0, 1), FMA, gain, control, calm=False).shared
@@ -234,9 +219,7 @@ def test_a_claim_is_confirmed(guest: Callable[..., Machine]) -> None:
     assert machine.asked.count((0, 1)) == 2 * rounds
 
 
-def test_the_search_has_a_time_limit(
-    guest: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_search_time_limit(guest: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter(range(0, 1000, 5))
     monkeypatch.setattr(shared_cores.time, "monotonic", lambda: next(seconds))
     machine = guest(WHOLE)
@@ -256,51 +239,3 @@ def test_threads_are_pinned_to_the_named_cpus() -> None:
     step = _native.make_peak(CLOCK_CHAIN, 2, 1, cpus=[cpu, 10**5])
     assert step.cpus in ([cpu, -1], [-1, -1])  # not all systems pin
     assert step.threads == 2
-
-
-# The quality bar
-
-
-@pytest.fixture
-def bars(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """tests/bench/ceilings.py on two CPUs of 1 GHz that do the work of one core."""
-    for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
-        monkeypatch.delenv(variable, raising=False)
-    path = Path(__file__).parent / "bench" / "ceilings.py"
-    spec = importlib.util.spec_from_file_location("ceilings_bench", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    step = SimpleNamespace(work_ops=32_000, verify=lambda: None)
-    monkeypatch.setattr(module, "short_peak", lambda *_: step)
-    monkeypatch.setattr(module, "step_ns", lambda *_: 1000)
-    monkeypatch.setattr(_native, "core_clock_hz", lambda *_: 1e9)
-    return module
-
-
-CHAIN = SimpleNamespace(name=FMA, dtype="float32", operations_per_cycle=32.0)
-
-
-def test_the_bar_is_that_of_whole_cores_only_with_evidence(
-    bars: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(bars, "find_shared_cores", lambda *_: None)
-    assert not bars.peak_of(CHAIN, 2, 1)
-    (line,) = capsys.readouterr().out.splitlines()
-    assert "of 2 x 32 x 1.000 GHz" in line
-    assert line.endswith("0.500  bar 0.97  MISSED")
-    found = SharedCores((Pair((0, 1), FMA, 1.0, 2.0),), 2)
-    monkeypatch.setattr(bars, "find_shared_cores", lambda *_: found)
-    assert bars.peak_of(CHAIN, 2, 1)
-    first, evidence, last = capsys.readouterr().out.splitlines()
-    assert "0.500" in first
-    assert "CPUs 0 and 1 share a core" in evidence
-    assert "of 1, not 2, x 32 x 1.000 GHz" in last
-    assert last.endswith("1.000  bar 0.97  held")
-
-
-def test_a_bar_that_one_cpu_misses_is_missed(bars: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bars, "step_ns", lambda *_: 2000)
-    monkeypatch.setattr(bars, "find_shared_cores", lambda *_: pytest.fail("asked"))
-    assert not bars.peak_of(CHAIN, 1, 1)

@@ -49,13 +49,11 @@ def run(*args: str) -> int:
     return cli._run(list(args))
 
 
+pytestmark = pytest.mark.usefixtures("fake_helper", "codesign")
 OK = {"selftest": {"counters": "ok", "entitled": True}}
 
 
-def test_a_copy_is_signed_and_the_shipped_one_stays(
-    fake_helper: FakeHelper, codesign: Any, tmp_path: Path, capsys: Any
-) -> None:
-    del codesign
+def test_a_signed_copy(fake_helper: FakeHelper, tmp_path: Path, capsys: Any) -> None:
     before = fake_helper.path.read_bytes()
     fake_helper.rule(OK, op="selftest", helper="nnbt_helper_signed")
     assert run("sign-helper") == 0
@@ -80,10 +78,7 @@ def test_a_copy_is_signed_and_the_shipped_one_stays(
     assert [one["helper"] for one in fake_helper.requests()] == ["nnbt_helper_signed"]
 
 
-def test_a_copy_that_reads_no_counters_explains_what_else_it_takes(
-    fake_helper: FakeHelper, codesign: Any, capsys: Any
-) -> None:
-    del fake_helper, codesign
+def test_a_copy_that_reads_no_counters(capsys: Any) -> None:
     assert run("sign-helper") == 1
     out = capsys.readouterr().out
     assert f"locked_mask_zeroed: {ane.STATUSES['locked_mask_zeroed']}" in out
@@ -94,7 +89,7 @@ def test_a_copy_that_reads_no_counters_explains_what_else_it_takes(
 
 
 @pytest.mark.parametrize("deed", ["kill", "exit 137"])
-def test_a_copy_that_is_killed_at_start_is_said_to_be(
+def test_a_killed_copy_is_named(
     fake_helper: FakeHelper, codesign: Any, capsys: Any, deed: str
 ) -> None:
     if deed == "kill":
@@ -108,8 +103,7 @@ def test_a_copy_that_is_killed_at_start_is_said_to_be(
     assert helper.signed_path().is_file()  # it may work after a restart with other boot-args
 
 
-def test_undo_removes_the_copy(fake_helper: FakeHelper, codesign: Any, capsys: Any) -> None:
-    del codesign
+def test_undo_removes_the_copy(fake_helper: FakeHelper, capsys: Any) -> None:
     assert run("sign-helper") == 1
     copy = helper.signed_path()
     capsys.readouterr()
@@ -121,10 +115,9 @@ def test_undo_removes_the_copy(fake_helper: FakeHelper, codesign: Any, capsys: A
     assert capsys.readouterr().out == "there is no signed copy\n"
 
 
-def test_the_signed_copy_is_asked_for_counters_and_for_nothing_else(
-    fake_helper: FakeHelper, codesign: Any, monkeypatch: pytest.MonkeyPatch
+def test_the_signed_copy_reads_counters_only(
+    fake_helper: FakeHelper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    del codesign
     monkeypatch.setattr("nnbt._native.conv_available", lambda: None)
     assert run("sign-helper") == 1
     args = ("--device", "ane", "--variant", "fp16", "--size", "8", "--channels", "4", "--layers",
@@ -139,10 +132,9 @@ def test_the_signed_copy_is_asked_for_counters_and_for_nothing_else(
     assert fake_helper.requests(pmu=1)[-1]["helper"] == "nnbt_helper"
 
 
-def test_a_signed_copy_that_is_killed_leaves_the_row_its_number(
-    fake_helper: FakeHelper, codesign: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+def test_rows_of_a_killed_signed_copy(
+    fake_helper: FakeHelper, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    del codesign
     monkeypatch.setattr("nnbt._native.conv_available", lambda: None)
     fake_helper.rule("kill", helper="nnbt_helper_signed")
     assert run("sign-helper") == 1
@@ -154,10 +146,7 @@ def test_a_signed_copy_that_is_killed_leaves_the_row_its_number(
     assert "GOPS" in out
 
 
-def test_a_copy_of_another_version_is_not_used(
-    fake_helper: FakeHelper, codesign: Any, capsys: Any
-) -> None:
-    del codesign
+def test_copies_of_another_version(fake_helper: FakeHelper, capsys: Any) -> None:
     assert run("sign-helper") == 1
     with fake_helper.path.open("a") as file:
         file.write("# a newer version\n")
@@ -168,9 +157,7 @@ def test_a_copy_of_another_version_is_not_used(
     assert "of another version" in capsys.readouterr().out
 
 
-def test_what_codesign_says_is_passed_on(
-    fake_helper: FakeHelper, codesign: Any, capsys: Any
-) -> None:
+def test_words_of_codesign_are_shown(fake_helper: FakeHelper, codesign: Any, capsys: Any) -> None:
     codesign(1, "the object file format is invalid")
     assert run("sign-helper") == 2
     assert "(the object file format is invalid)" in capsys.readouterr().err
@@ -179,8 +166,7 @@ def test_what_codesign_says_is_passed_on(
     assert list(helper.signed_path().parent.iterdir()) == []
 
 
-def test_a_failing_codesign_leaves_an_earlier_copy(fake_helper: FakeHelper, codesign: Any) -> None:
-    del fake_helper
+def test_a_failing_codesign_leaves_an_earlier_copy(codesign: Any) -> None:
     assert run("sign-helper") == 1
     before = helper.signed_path().read_bytes()
     codesign(1)
@@ -189,10 +175,7 @@ def test_a_failing_codesign_leaves_an_earlier_copy(fake_helper: FakeHelper, code
     assert helper.signed_copy() is not None
 
 
-def test_a_codesign_that_cannot_be_used_is_a_sentence(
-    fake_helper: FakeHelper, codesign: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    del fake_helper
+def test_broken_codesign(codesign: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     codesign()
     script = Path(str(shutil.which("codesign")))
     monkeypatch.setattr(signing, "_TIMEOUT_S", 0.3)
@@ -207,7 +190,7 @@ def test_a_codesign_that_cannot_be_used_is_a_sentence(
     assert list(helper.signed_path().parent.iterdir()) == []
 
 
-def test_undo_where_there_can_be_no_copy(
+def test_undo_without_a_copy(
     fake_helper: FakeHelper, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(fake_helper.path))  # a file
@@ -216,9 +199,8 @@ def test_undo_where_there_can_be_no_copy(
 
 
 def test_a_data_folder_that_cannot_be_written_is_a_sentence(
-    fake_helper: FakeHelper, codesign: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    fake_helper: FakeHelper, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    del codesign
     monkeypatch.setenv("XDG_DATA_HOME", str(fake_helper.path))  # a file
     assert run("sign-helper") == 2
     err = capsys.readouterr().err
@@ -242,7 +224,7 @@ def test_without_codesign_or_helper_there_is_one_sentence(
 @pytest.mark.skipif(sys.platform == "darwin", reason="the macOS package has a helper")
 @pytest.mark.parametrize("args", [("sign-helper",), ("info", "ane")])
 def test_the_installed_command_says_that_this_is_for_macos(args: tuple[str, ...]) -> None:
-    done = nnbt(*args)
+    done = nnbt(*args, NNBT_HELPER=None)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("nnbt: ")
     assert done.stderr.count("\n") == 1
@@ -252,9 +234,7 @@ def test_the_installed_command_says_that_this_is_for_macos(args: tuple[str, ...]
 # --- info ane ----------------------------------------------------------------------------------
 
 
-def test_info_ane_says_what_is_there_and_what_is_locked(
-    fake_helper: FakeHelper, capsys: Any
-) -> None:
+def test_info_ane_names_parts_and_locks(fake_helper: FakeHelper, capsys: Any) -> None:
     assert run("info", "ane") == 0
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 100 or str(fake_helper.path) in out
@@ -300,9 +280,7 @@ def test_info_ane_shows_any_document(fake_helper: FakeHelper, capsys: Any, odd: 
 
 
 @pytest.mark.parametrize("deed", ["kill", "silence", "garbage"])
-def test_a_helper_that_cannot_be_asked_is_one_sentence(
-    fake_helper: FakeHelper, capsys: Any, deed: str
-) -> None:
+def test_info_of_a_broken_helper(fake_helper: FakeHelper, capsys: Any, deed: str) -> None:
     fake_helper.rule(deed)
     assert run("info", "ane") == 2
     err = capsys.readouterr().err
@@ -314,10 +292,7 @@ def test_every_state_of_power_has_words() -> None:
     assert set(ane_info.POWER) == {"ok", "absent", "denied", "frozen_zero"}
 
 
-def test_info_and_sign_helper_import_neither_mlx_nor_numpy(
-    fake_helper: FakeHelper, codesign: Any
-) -> None:
-    del fake_helper, codesign
+def test_info_imports_neither_mlx_nor_numpy() -> None:
     code = (
         "import sys; from nnbt.cli import main as cli; "
         "assert cli._run(['info', 'ane']) == 0; assert cli._run(['info']) == 0; "

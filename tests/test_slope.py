@@ -1,9 +1,7 @@
 """nnbt.timing.slope: the line through times of K units, and what it proves."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,9 +16,6 @@ from nnbt.timing.slope import (
     measure_slope,
     proves_work,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FLOOR = 20e-6
 
@@ -42,16 +37,9 @@ class FakeMachine:
 
     def workload(self, largest_k: int = 8, no_slope: str = "") -> Workload:
         return Workload(
-            step=lambda k: lambda: k,
-            units=1,
-            unit_work=1,
-            largest_k=largest_k,
-            floor=None,
-            check=lambda: Answer("nothing"),
-            unit_name="unit",
-            sizes={},
-            no_slope=no_slope,
-        )
+            step=lambda k: lambda: k, units=1, unit_work=1, largest_k=largest_k, floor=None,
+            check=lambda: Answer("nothing"), unit_name="unit", sizes={}, no_slope=no_slope,
+        )  # fmt: skip
 
     def slope(
         self, unit_s: float = 1e-3, budget_s: float = 1.0, **more: object
@@ -112,9 +100,7 @@ def test_a_constant_cost_of_a_few_evaluations_is_no_missing_work() -> None:
         (1e-3, 8, []),
     ],
 )
-def test_the_values_of_k_fit_budget_and_memory(
-    budget_s: float, largest_k: int, ks: list[int]
-) -> None:
+def test_k_fits_budget_and_memory(budget_s: float, largest_k: int, ks: list[int]) -> None:
     assert choose_k(1e-3, budget_s, largest_k) == ks
 
 

@@ -4,8 +4,6 @@ tests/data/samples.json was written by tests/data/record.py: measured samples, a
 that NumPy and SciPy computed when they were recorded.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,17 +1,12 @@
 """A second window of timed runs where the first scatters, reported where it does not itself."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 import nnbt
 from fake_measure import STEADY, FakeMeasure, FakeSamples
 from nnbt.timing.window import steady_window
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 DRIFTING = [1 + i / 100 for i in range(20)]
 SCATTERED = [1 + i / 10 for i in (3, 11, 0, 7, 5, 9, 1, 10, 2, 6, 8, 4)]

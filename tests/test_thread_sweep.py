@@ -1,12 +1,11 @@
 """The sweep over threads: its cases, the knee, and where it is shown."""
 
-from __future__ import annotations
-
 import csv
 import io
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -28,9 +27,6 @@ from nnbt.spec.options import Options
 from nnbt.spec.threads import thread_counts
 from nnbt.terminal.tables import table_text
 from result_schema import document_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOISY = Reason("BACKGROUND_LOAD", "Others were busy.", "suspect")
 
@@ -57,18 +53,11 @@ def rows(**rates: float | None) -> list[Result]:
 @pytest.mark.parametrize(
     ("most", "cores", "counts"),
     [
-        (1, 1, (1,)),
-        (2, 2, (1, 2)),
-        (6, 6, (1, 2, 4, 6)),
-        (8, 4, (1, 2, 4, 8)),
-        (24, 12, (1, 2, 4, 8, 12, 16, 24)),
-        (3, 12, (1, 2, 3)),
-        (5, 0, (1, 2, 4, 5)),
+        (1, 1, (1,)), (2, 2, (1, 2)), (6, 6, (1, 2, 4, 6)), (8, 4, (1, 2, 4, 8)),
+        (24, 12, (1, 2, 4, 8, 12, 16, 24)), (3, 12, (1, 2, 3)), (5, 0, (1, 2, 4, 5)),
     ],
-)
-def test_threads_double_up_to_all_and_stop_at_the_cores(
-    most: int, cores: int, counts: tuple[int, ...]
-) -> None:
+)  # fmt: skip
+def test_threads_double_and_stop_at_cores(most: int, cores: int, counts: tuple[int, ...]) -> None:
     assert thread_counts(most, cores) == counts
 
 
@@ -79,9 +68,7 @@ def test_a_sweep_is_an_axis_of_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     assert got == [(stores, n) for stores in native_steps.STORES for n in (1, 2, 4)]
 
 
-def test_a_sweep_goes_up_to_the_processors_that_may_be_used(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_sweep_goes_up_to_the_usable_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "machine", lambda: SimpleNamespace(usable_cpus=3))
     monkeypatch.setattr(_native, "allowed_cores", lambda: 3)
     assert [case.params["cpu_workers"] for case in swept(op="read", sizes=(64,))] == [1, 2, 3]
@@ -105,16 +92,11 @@ def test_a_chain_that_can_not_run_is_one_row(monkeypatch: pytest.MonkeyPatch) ->
         if "cpu" in cell.devices and cell.thread_sweep is None
     ],
 )
-def test_engines_without_threads_of_their_own_refuse_in_a_sentence(
-    metric: str, engine: str
-) -> None:
+def test_engines_without_threads_of_their_own_refuse(metric: str, engine: str) -> None:
     asked = Options(
-        metrics=(metric,),
-        device="cpu",
-        engines=(engine,),
-        dtypes=("float16",) if metric == "conv" else ("float32",),
-        thread_sweep=True,
-    )
+        metrics=(metric,), device="cpu", engines=(engine,),
+        dtypes=("float16",) if metric == "conv" else ("float32",), thread_sweep=True,
+    )  # fmt: skip
     with pytest.raises(nnbt.Unsupported, match=f"{metric} by {engine} on cpu has none"):
         make_plan(asked)
 
@@ -222,9 +204,7 @@ def test_a_run_names_the_knee_of_each_kernel(monkeypatch: pytest.MonkeyPatch) ->
     assert document_of(run)["results"][0]["sweep"]["best_threads"] == 4
 
 
-def test_a_sweep_is_one_table_and_its_columns_are_in_the_csv(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_sweep_is_one_table_and_has_csv_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_native, "allowed_cores", lambda: 2)
     run = nnbt.run(
         engine="native", device="cpu", sizes=[64], op="read", cpu_workers=2, thread_sweep=True,

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import ctypes
 import gc
 import re
@@ -148,12 +146,9 @@ def test_structures_are_those_of_the_header():
 
     assert members("cublasLtMatmulAlgo_t") == ["uint64_t data[8]"]
     assert members("cublasLtMatmulHeuristicResult_t") == [
-        "cublasLtMatmulAlgo_t algo",
-        "size_t workspaceSize",
-        "cublasStatus_t state",
-        "float wavesCount",
-        "int reserved[4]",
-    ]
+        "cublasLtMatmulAlgo_t algo", "size_t workspaceSize", "cublasStatus_t state",
+        "float wavesCount", "int reserved[4]",
+    ]  # fmt: skip
     assert ctypes.sizeof(cublaslt.HeuristicResult) == 8 * 8 + 8 + 4 + 4 + 4 * 4
 
 

@@ -7,8 +7,6 @@ in a process of its own, so that neither loads the other's CUDA libraries: witho
 is found there. Rates are medians in 1e12 bytes or operations per second.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

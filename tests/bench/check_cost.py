@@ -7,8 +7,6 @@ less than 30 % of the window at n = 4096 and more; where a slope had to be taken
 did not prove the work at first (a busy machine), it takes up to a second more.
 """
 
-from __future__ import annotations
-
 import argparse
 
 import nnbt

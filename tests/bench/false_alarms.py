@@ -8,16 +8,14 @@ drawn anew with a fixed seed. Products of more than --most-ops operations are le
 run for many seconds.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,9 +25,6 @@ from nnbt.pipeline.plan import Planned
 from nnbt.results.files import json_text
 from nnbt.spec.dtypes import DTYPES
 from nnbt.spec.metric import METRICS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TRUE_SUSPICIONS = {"LAUNCH_BOUND", "FEW_SAMPLES", "COARSE_CLOCK", "BACKGROUND_LOAD"}
 """Codes that small sizes, single runs and a busy machine deserve: no false alarms."""
@@ -114,13 +109,9 @@ def main() -> None:
             for i in draw.permutation(len(cases))[: round(options.share * len(cases))]:
                 metric, dtype, n = cases[i]
                 done = nnbt.run(
-                    metric,
-                    options.device,
-                    dtype,
-                    [n],
-                    max_seconds=options.max_seconds,
+                    metric, options.device, dtype, [n], max_seconds=options.max_seconds,
                     graph_steps=GRAPH_STEPS,
-                )
+                )  # fmt: skip
                 rows += done.results
             load, minutes = os.getloadavg()[0], (time.monotonic() - started) / 60
             print(f"repeat {repeat + 1}: {minutes:.1f} min, load {load:.1f}", flush=True)

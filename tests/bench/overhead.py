@@ -5,17 +5,12 @@ Not a test, since timings are of the machine they are taken on:
 The bar: the native loop costs at most 60 ns a run more than the call itself.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 import timeit
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from nnbt import _native
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 RUNS = 4_000  # a fraction of a millisecond, so that few rounds are interrupted
 ROUNDS = 301

@@ -7,8 +7,6 @@ precision and exit codes must agree, and times may differ. Prints one line a com
 for a difference. The README is that of the old version, so that its option names are tried too.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -6,8 +6,6 @@ The rate is that of eight launches in one evaluation. Prints one line per trial;
 nnbt.engines.kernel.sources.streams are from such a table.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 from typing import Any

@@ -1,18 +1,13 @@
 """What `nnbt info` prints: facts about this machine, and the tables in words."""
 
-from __future__ import annotations
-
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from nnbt import _native
 from nnbt.machine import mlx as _mlx
 from nnbt.machine.devices import DEVICES, Device
 from nnbt.machine.facts import machine
 from nnbt.spec.errors import Refusal, Unsupported
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 
 def _lines(rows: Iterable[tuple[str, str]], indent: str = "  ") -> str:
@@ -77,7 +72,7 @@ def overview() -> str:
 
 
 def about(subject: str) -> str:
-    """More about one device. Raises Refusal for one that has no page of its own."""
+    """More about one device. Raises Refusal for a device without such a page."""
     if subject != "ane":
         raise Refusal(f"info has no topic {subject!r}", "use nnbt info, or nnbt info ane")
     from nnbt.engines.mpsgraph.helper import HelperError
@@ -97,7 +92,8 @@ def _state(device: Device) -> str:
     if device.needs:
         return f"needs device {device.needs}"
     remedy = device.remedy()
-    return f"{missing.problem}. {f'To change that: {remedy}' if remedy else 'Nothing to install.'}"
+    change = f"To enable it: {remedy}" if remedy else "No installation can enable it."
+    return f"{missing.problem}. {change}"
 
 
 def _formulas() -> str:
@@ -205,5 +201,5 @@ def explain(topic: str) -> str:
     if topic == "all":
         return "\n\n".join(f"{name.upper()}\n{make()}" for name, make in TOPICS.items())
     if topic not in TOPICS:
-        raise Refusal(f"Unknown topic {topic!r}", f"use nnbt info --explain {' or '.join(TOPICS)}")
+        raise Refusal(f"Unknown topic {topic!r}", f"use one of {' '.join(TOPICS)}")
     return TOPICS[topic]()

@@ -113,7 +113,7 @@ def ladder(ctx: click.Context, /, **values: Any) -> None:
     help="Print one table in words, or all of them; nnbt info lists the topics.",
 )
 def info(topic: str | None, explain: str | None) -> None:
-    """Show what each device can do and, where it cannot, the command that would change it.
+    """Show what each device can do, and how to enable a device that is not available.
 
     nnbt info ane says more about the Neural Engine, and which of its counters can be read.
     """
@@ -163,7 +163,7 @@ def _run(args: list[str]) -> int:
             return _complain(f"terminated{_kept(args)}.", EXIT_TERMINATED)
         return _complain(f"interrupted{_kept(args)}.", EXIT_INTERRUPTED)
     except (BrokenPipeError, SystemExit):
-        # Nobody reads stdout any more (| head): not an error. Click makes it SystemExit.
+        # The reader of stdout has gone (| head): not an error. Click makes it SystemExit.
         _drop_stdout()
         return 0
     except OSError as error:
@@ -175,7 +175,7 @@ def _run(args: list[str]) -> int:
 
 
 def _kept(args: list[str]) -> str:
-    """What is left of a command that ended early."""
+    """What remains of a command that ended early."""
     command = args[0] if args and args[0] in cli.commands else ""
     left = {"": "the finished cases are kept", "conv": "the finished cases are kept"}
     left["ladder"] = "the finished cases are printed and in the --json file, without rungs"

@@ -1,4 +1,4 @@
-"""OPTIONS: the one table of options, and Options, what a run is asked to do.
+"""OPTIONS: the one table of options, and Options, the values of one run.
 
 A row gives the flag of the commands, the keyword of nnbt.run, the values it may have, and its line
 in --help and in the documentation. A new option is a new row: a field of Options, or an entry of
@@ -10,14 +10,12 @@ from __future__ import annotations
 import contextlib
 import operator
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from nnbt.spec.errors import Refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 DATA = {
     "normal": "normal distribution, full mantissa; integers uniform over their whole range",
@@ -46,7 +44,7 @@ _KINDS: dict[Kind, tuple[str, Callable[[Any], Any], Callable[[str], Any]]] = {
 
 @dataclass(frozen=True)
 class Alias:
-    """Another flag: it takes the option's values, or stands for one `value`."""
+    """Another flag: it takes the option's values, or means one `value`."""
 
     flag: str
     value: str = ""
@@ -59,7 +57,7 @@ class Option:
 
     `attribute` is the field of Options; rows without one are parameters of the metrics named in
     `metrics` (kept in Options.params) or belong to the commands alone. With `several`, Python
-    code may give a list. A flag stands for the opposite of its default. `low` is excluded for
+    code may give a list. A flag sets the opposite of its default. `low` is excluded for
     seconds. `differs` replaces attributes in some commands. In `help`, {choices} are the choices,
     and backticks are for the documentation.
     """
@@ -180,7 +178,7 @@ def _row(kind: Kind, default: Any, text: str, **more: Any) -> Any:
 # fmt: off
 @dataclass(frozen=True)
 class Options:
-    """What a run is asked to do; the row of each field says what it means.
+    """The option values of one run; the row of each field says what it means.
 
     `params` holds values of the rows that belong to one metric, by name. With `lenient`, cases
     that cannot be run are left out with a note, as long as one is left.
@@ -193,8 +191,8 @@ class Options:
     device: str = _row(
         "name", "auto", "`auto`, `cpu`, `gpu`, `ane` (`conv` only) or `hybrid` (`bandwidth` only: "
         "CPU and GPU at the same time).",
-        conv={"help": "`cpu`, `gpu`, `ane`, `all`, or `auto`: every device of `mpsgraph`, the best "
-                      "one of `mlx`."},
+        conv={"help": "`cpu`, `gpu`, `ane`, `all`, or `auto`: with `mpsgraph` every device, with "
+                      "`mlx` the best one."},
         ladder={"help": "`auto`, `cpu` or `gpu`."})
     engines: tuple[str, ...] = _row(
         "name", ("mlx",), "`mlx`, `mlx-compiled`, `native` (CPU), `kernel` (GPU), `library` or "
@@ -207,20 +205,21 @@ class Options:
         several=True, high=10**7, metavar="N ...", example=(1024, 2048),
         default_text="1024 2048 4096", aliases=(Alias("--size"),),
         conv={"help": "Heights and widths of the images.", "default_text": "256"},
-        ladder={"help": "Sizes of products and copies, of which the best counts.",
-                "default_text": "one by device"})
+        ladder={"help": "Sizes to try for products and copies; the best one counts.",
+                "default_text": "one size, chosen by device"})
     ladder_sizes: bool = _row(
-        "flag", False, "Use sizes from the first cache to 4 times the last (`bandwidth` by engine "
-        "`native`).", commands=("run",))
+        "flag", False, "Use array sizes from the first-level cache to 4 times the last-level cache "
+        "(`bandwidth` with engine `native`).", commands=("run",))
     dtypes: tuple[str, ...] = _row(
-        "name", ("float32",), "A type of MLX, such as `float32`, `bfloat16`, `int8` or "
+        "name", ("float32",), "An MLX dtype, such as `float32`, `bfloat16`, `int8` or "
         "`complex64`, or a quantised one: `q2` `q3` `q4` `q5` `q6` `q8` `mxfp4` `mxfp8` `nvfp4`.",
         name="dtype", several=True, aliases=(Alias("--variant"),),
         conv={"default": None, "default_text": "`float16` with `mlx`, `all` with `mpsgraph`",
               "help": "`float16`, `bfloat16` or `float32` with `mlx`; `float16`, `int8`, `qdq` or "
-                      "`w8a8` with `mpsgraph`; `all` is every type of the engine."},
+                      "`w8a8` with `mpsgraph`; `all`: every dtype of the engine."},
         ladder={"several": False, "default": "float32",
-                "help": "Element type; `int8` and `float8_e4m3` end in MLX's `q8` and `mxfp8`."})
+                "help": "Element type; for `int8` and `float8_e4m3` the MLX rungs use `q8` and "
+                        "`mxfp8`."})
     op: str | None = _row(
         "name", None, "Operation of `bandwidth`: `copy` or `add`; `native` and `kernel` have more.",
         commands=("run",), example="copy",
@@ -241,31 +240,33 @@ class Options:
         default_text="until the median is known to 1 %, at least 5",
         aliases=(Alias("--iterations"),))
     max_seconds: float = _row(
-        "seconds", 3.0, "Longest time per case; ignored with `--runs`.",
+        "seconds", 3.0, "Time limit per case; ignored with `--runs`.",
         group="How long", low=0, high=86400,
         ladder={"default": 1.0,
-                "help": "Longest time per case; a rung is the best of up to a dozen cases."})
+                "help": "Time limit per case; a rung is the best of up to a dozen cases."})
     cpu_workers: int = _row(
-        "int", 0, "CPUs to use (0: all).", commands=("run", "ladder"), low=0, high=1024,
+        "int", 0, "CPU threads to use (0: one per CPU).", commands=("run", "ladder"), low=0,
+        high=1024,
         aliases=(Alias("--cpu-streams", deprecated=True),))
     thread_sweep: bool = _row(
         "flag", False, "Measure 1, 2, 4, ... threads up to `--cpu-workers` and mark the knee "
         "(engine `native`).", commands=("run",))
     checks: bool = _row(
-        "flag", True, "Only time: no comparison with a reference, no slope.",
+        "flag", True, "Time only: no comparison with a reference, no slope.",
         group="How long", commands=("run", "conv"))
     gpu: bool = _row(
-        "flag", True, "Leave out the GPU, also as a comparison.", commands=("conv",))
+        "flag", True, "Do not use the GPU, not even to compare Neural Engine times with.",
+        commands=("conv",))
     counters: bool = _row(
-        "flag", True, "Read the Neural Engine's hardware counters, or do not.",
+        "flag", True, "Whether to read the Neural Engine's hardware counters.",
         group="Output", commands=("conv",), flag="--pmu/--no-pmu",
         default_text="on for rows of the Neural Engine")
     save_package: str | None = _row(
         "path", None, "Save each compiled chain in DIR as .mpsgraphpackage (`mpsgraph`).",
         group="Output", commands=("conv",), metavar="DIR", example="packages")
     load_package: str | None = _row(
-        "path", None, "Run a saved .mpsgraphpackage; the other options must be those it was saved "
-        "with.", commands=("conv",), metavar="DIR", example="packages/NAME.mpsgraphpackage")
+        "path", None, "Run a saved .mpsgraphpackage; the other options must match those it was "
+        "saved with.", commands=("conv",), metavar="DIR", example="packages/NAME.mpsgraphpackage")
     params: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
     lenient: bool = False
 
@@ -279,11 +280,11 @@ _CHAIN: dict[str, Any] = {
     "commands": ("conv",), "metrics": ("conv",), "group": "Convolutions", "several": True,
 }
 _PARAMS = (
-    Option("batch", "int", 1, "Images (B).", **_CHAIN),
+    Option("batch", "int", 1, "Images per batch (B).", **_CHAIN),
     Option("channels", "int", 128, "Input and output channels of each layer (C).", **_CHAIN),
     Option("layers", "int", 20, "Chained convolutions (L).", high=10_000, **_CHAIN),
     Option("kernel", "int", 3, "Height and width of the kernel (K).", high=127, **_CHAIN),
-    Option("weights", "name", "own", "Weights for each layer (`own`), or one constant for all "
+    Option("weights", "name", "own", "Separate weights for each layer (`own`), or one set for all "
            "layers (`shared`).", choices=("own", "shared"),
            aliases=(Alias("--own-weights", "own"), Alias("--shared-weights", "shared")), **_CHAIN),
     Option("enqueue", "int", 1, "Submissions in flight at once: hides the cost of dispatch.",
@@ -292,8 +293,8 @@ _PARAMS = (
 _COMMAND_ONLY = (
     Option("control", "flag", False, "Add a row with 1 x 1 kernels, for which there is no Winograd "
            "algorithm.", ("conv",), "Convolutions"),
-    Option("library", "path", None, "A BLAS to preload into a separate process, to see what it "
-           "does for MLX.", ("ladder",), flag="--try", example="libopenblas.so.0"),
+    Option("library", "path", None, "A BLAS library to preload for one more MLX rung, measured "
+           "in a separate process.", ("ladder",), flag="--try", example="libopenblas.so.0"),
     Option("verbose_pmu", "flag", False, "Print every register of the counters below the tables.",
            ("conv",), "Output"),
     Option("csv", "path", None, "Write all rows as CSV.", group="Output", example="results.csv"),
@@ -314,8 +315,7 @@ def _of_fields() -> Iterator[Option]:
 OPTIONS: dict[str, Option] = {
     row.name: row
     for row in sorted(
-        (*_of_fields(), *_PARAMS, *_COMMAND_ONLY),
-        key=lambda row: get_args(Group).index(row.group),
+        (*_of_fields(), *_PARAMS, *_COMMAND_ONLY), key=lambda row: get_args(Group).index(row.group)
     )
 }
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from nnbt.pipeline.matrix import explained
-from nnbt.results.columns import chosen, shown
+from nnbt.results.columns import Column, chosen, shown
+from nnbt.results.result import Result, Run
 from nnbt.terminal.stream import can_draw, in_ascii, terminal_width, use_color, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from rich.table import Table
-
-    from nnbt.results.columns import Column
-    from nnbt.results.result import Result, Run
 
 _STYLES = {"VALID": "green", "SUSPECT": "yellow", "INVALID": "bold red", "ERROR": "bold red"}
 
@@ -43,7 +40,8 @@ def header_lines(run: Run) -> list[str]:
     lines = [f"machine  {cpu}, {threads} CPUs, {facts.get('system', '')}".rstrip(", ")]
     if facts.get("device") != "cpu":
         lines.append(f"device   {facts.get('device_name') or facts.get('cpu') or 'unknown'}")
-    lines.append(f"library  MLX {facts.get('mlx', '?')} ({facts.get('backend', '?')} back end)")
+    if "mlx" in facts:  # engines that don't use MLX don't load it
+        lines.append(f"library  MLX {facts['mlx']} ({facts.get('backend', '?')} back end)")
     return lines
 
 
