@@ -169,7 +169,7 @@ def test_refusals(key, gpu_capability, sentence, mx):
     ("gpu_capability", "dtype", "words", "successor"),
     [
         ((8, 0), "int8", "", False), ((8, 9), "int8", "", False), ((9, 0), "int8", "", False),
-        ((10, 0), "int8", "no ceiling: row tcgen05", True),
+        ((10, 0), "int8", "row tcgen05", True),
         ((10, 3), "float16", "compute capability 10.3", True),
         ((10, 3), "int8", "tcgen05 has no int8", False), ((11, 0), "int8", "row tcgen05", True),
         ((12, 0), "int8", "neither wgmma nor tcgen05", False),

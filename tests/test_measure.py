@@ -84,7 +84,7 @@ def test_an_exception_in_the_middle_keeps_its_type_and_ends_the_runs() -> None:
 
 @pytest.mark.parametrize("step", [None, 3, "step", [nothing]])
 def test_what_is_not_callable_is_refused(step: object) -> None:
-    with pytest.raises(TypeError, match="must be a callable without arguments, or a native Step"):
+    with pytest.raises(TypeError, match="Step"):
         nnbt.measure(step, runs=1)
 
 
