@@ -536,8 +536,8 @@ def test_the_time_on_the_gpu_weighs_against_a_likely_placement():
     assert weigh("likely", lines, 1.0e6, 2.0e6)[0] == "likely"
     verdict, evidence = weigh("likely", lines, 1.00e6, 1.02e6)
     assert verdict == "unproven"
-    times = "a run takes 1 ms, compared with 1.02 ms on the GPU: suspiciously similar"
-    assert evidence == [*lines, times]
+    assert evidence[:-1] == lines
+    assert "1.02 ms on the GPU" in evidence[-1]
     assert weigh("proven", lines, 1.00e6, 1.02e6)[0] == "proven"
     assert weigh("not on ANE", lines, 1.0e6, 3.0e6)[0] == "not on ANE"
     assert weigh("likely", lines, 1.0e6, 0.0) == ("likely", lines)

@@ -29,18 +29,9 @@ if TYPE_CHECKING:
     from nnbt.engines.mpsgraph import ane
 
 __all__ = [
-    "Case",
-    "Options",
-    "Reason",
-    "Result",
-    "Run",
-    "Samples",
-    "Unsupported",
-    "ane",
-    "load",
-    "measure",
-    "run",
-]
+    "Case", "Options", "Reason", "Result", "Run", "Samples", "Unsupported", "ane", "load",
+    "measure", "run",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

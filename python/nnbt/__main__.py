@@ -1,7 +1,5 @@
 """python -m nnbt, and the command."""
 
-from __future__ import annotations
-
 from typing import NoReturn
 
 from nnbt.cli import quit_on_interrupt

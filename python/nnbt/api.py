@@ -1,34 +1,21 @@
 """What `import nnbt` offers: the command line's main job as a function, and its types."""
 
-from __future__ import annotations
-
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
 
 from nnbt._native import Samples, Unsupported, measure
+from nnbt.pipeline.listener import Listener
 from nnbt.results.result import Reason, Result, Run
 from nnbt.spec.case import Case
 from nnbt.spec.options import OPTIONS, Options, make_options, python_spelling
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from os import PathLike
-
-    from nnbt.pipeline.listener import Listener
-    from nnbt.spec.workload import Measure
+from nnbt.spec.workload import Measure
 
 __all__ = [
-    "Case",
-    "Options",
-    "Reason",
-    "Result",
-    "Run",
-    "Samples",
-    "Unsupported",
-    "load",
-    "measure",
+    "Case", "Options", "Reason", "Result", "Run", "Samples", "Unsupported", "load", "measure",
     "run",
-]
+]  # fmt: skip
 _KEYWORDS = {row.name: row for row in OPTIONS.values() if row.attribute or row.metrics}
 
 

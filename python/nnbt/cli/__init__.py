@@ -1,7 +1,5 @@
 """The command line: its exit codes, and Ctrl-C while it starts."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,16 +1,12 @@
 """What the options of `nnbt conv` stand for: it measures metric conv as `nnbt` does all others."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from nnbt.engines.mpsgraph import conv as mpsgraph
 from nnbt.spec.conv import VARIANTS
 from nnbt.spec.errors import Refusal
 from nnbt.spec.options import OPTIONS, Options, make_options, spelled
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def conv_options(given: Mapping[str, Any]) -> Options:

@@ -1,7 +1,5 @@
 """`nnbt sign-helper`, and the text of `nnbt info ane`."""
 
-from __future__ import annotations
-
 import sys
 
 import click

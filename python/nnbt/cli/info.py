@@ -1,18 +1,13 @@
 """What `nnbt info` prints: facts about this machine, and the tables in words."""
 
-from __future__ import annotations
-
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from nnbt import _native
 from nnbt.machine import mlx as _mlx
 from nnbt.machine.devices import DEVICES, Device
 from nnbt.machine.facts import machine
 from nnbt.spec.errors import Refusal, Unsupported
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 
 def _lines(rows: Iterable[tuple[str, str]], indent: str = "  ") -> str:

@@ -1,9 +1,8 @@
 """Climbs the ladder that the options ask for, prints it, and writes files."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
@@ -11,21 +10,16 @@ from nnbt.cli import raise_on_interrupt
 from nnbt.cli.run import Files
 from nnbt.ladder.files import ladder_csv
 from nnbt.ladder.run import measure_ladder
+from nnbt.ladder.rungs import Ladder
+from nnbt.pipeline.plan import Plan
 from nnbt.pipeline.session import now
 from nnbt.results.files import json_text
-from nnbt.results.result import Run
+from nnbt.results.result import Result, Run
+from nnbt.spec.options import Options
 from nnbt.terminal.ladder_picture import ladder_text
 from nnbt.terminal.progress import Console
 from nnbt.terminal.stream import can_draw, in_ascii, terminal_width, wrapped
 from nnbt.terminal.tables import header_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from nnbt.ladder.rungs import Ladder
-    from nnbt.pipeline.plan import Plan
-    from nnbt.results.result import Result
-    from nnbt.spec.options import Options
 
 
 class Climbing(Console):

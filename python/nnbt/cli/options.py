@@ -1,19 +1,13 @@
 """Options of the commands, made from OPTIONS by click's own classes."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
 
 import click
 
 from nnbt.spec.errors import Refusal
-from nnbt.spec.options import OPTIONS, options_of, spelled
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
-
-    from nnbt.spec.options import Option
+from nnbt.spec.options import OPTIONS, Option, options_of, spelled
 
 _METAVARS = {"int": "N", "seconds": "S", "name": "NAME", "path": "PATH"}
 _ALIASES = {alias.flag: (row, alias) for row in OPTIONS.values() for alias in row.aliases}

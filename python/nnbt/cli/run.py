@@ -1,30 +1,24 @@
 """Measures what the options ask for, prints it, and writes files after each case."""
 
-from __future__ import annotations
-
 import os
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np  # noqa: F401  engines import it later, in the middle of a run
 
 from nnbt.cli import raise_on_interrupt
 from nnbt.machine.files import check_writable, is_stream, own_stream, write_atomically
+from nnbt.pipeline.plan import Plan
 from nnbt.pipeline.session import execute
 from nnbt.results.columns import csv_text
 from nnbt.results.files import json_text
+from nnbt.results.result import Result, Run
 from nnbt.spec.errors import Refusal, Unsupported
-from nnbt.spec.options import spelled
+from nnbt.spec.options import Options, spelled
 from nnbt.terminal.progress import Console
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from nnbt.pipeline.plan import Plan
-    from nnbt.results.result import Result, Run
-    from nnbt.spec.options import Options
 
 
 class Files:

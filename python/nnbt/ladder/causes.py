@@ -3,19 +3,12 @@
 The first row whose condition applies explains the loss.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from nnbt.ladder import conditions
-from nnbt.ladder.conditions import Gap
+from nnbt.ladder.conditions import Gap, Host
 from nnbt.ladder.rungs import LARGE_LOSS, Ladder, Loss
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from nnbt.ladder.conditions import Host
 
 _MLX = ("mlx", "mlx-compiled")
 _MEASURED = ("native", "library", *_MLX)
@@ -30,136 +23,71 @@ class Cause:
 
     code: str
     rungs: tuple[str, ...]
+    condition: Callable[[Gap], str | None]
     explain: str
     advice: str
-    condition: Callable[[Gap], str | None]
     always: bool = False
 
 
+# fmt: off
 CAUSES: tuple[Cause, ...] = (
-    Cause(
-        "TF32_OFF",
-        ("mlx",),
+    Cause("TF32_OFF", ("mlx",), conditions.tf32_off,
         "float32 products outside the matrix units, on a GPU with TF32",
         "use --tf32 on if 11 mantissa bits are enough",
-        conditions.tf32_off,
-        always=True,
-    ),
-    Cause(
-        "REFERENCE_BLAS",
-        ("mlx",),
+        always=True),
+    Cause("REFERENCE_BLAS", ("mlx",), conditions.reference_blas,
         "the slow reference BLAS in MLX's Linux wheel",
         "install OpenBLAS (Debian: libopenblas0), measure its effect with --try "
-        "/usr/lib/x86_64-linux-gnu/libopenblas.so.0, then set LD_PRELOAD to it",
-        conditions.reference_blas,
-    ),
-    Cause(
-        "SIMPLE_KERNEL",
-        ("mlx",),
+        "/usr/lib/x86_64-linux-gnu/libopenblas.so.0, then set LD_PRELOAD to it"),
+    Cause("SIMPLE_KERNEL", ("mlx",), conditions.simple_kernel,
         "16-bit dtypes, for which MLX has no optimized CPU kernel",
-        "use --dtype float32 with a fast BLAS (--try), or --device gpu",
-        conditions.simple_kernel,
-    ),
-    Cause(
-        "NO_SUCH_PRODUCT",
-        ("mlx",),
+        "use --dtype float32 with a fast BLAS (--try), or --device gpu"),
+    Cause("NO_SUCH_PRODUCT", ("mlx",), conditions.nearest_dtype,
         "a dtype that the hardware multiplies and MLX does not",
-        "use float16 or bfloat16 in MLX; the library rung shows what the hardware can do",
-        conditions.nearest_dtype,
-    ),
-    Cause(
-        "PAGE_FAULTS",
-        _MLX,
+        "use float16 or bfloat16 in MLX; the library rung shows what the hardware can do"),
+    Cause("PAGE_FAULTS", _MLX, conditions.page_faults,
         "output memory that goes back to the system after each run",
-        "call mx.set_cache_limit with a large value before computing",
-        conditions.page_faults,
-    ),
-    Cause(
-        "LAUNCH_BOUND",
-        ("library", *_MLX),
+        "call mx.set_cache_limit with a large value before computing"),
+    Cause("LAUNCH_BOUND", ("library", *_MLX), conditions.launch_bound,
         "sizes so small that fixed cost dominates",
-        "use larger --sizes, or more operations per evaluation",
-        conditions.launch_bound,
-    ),
-    Cause(
-        "ONE_THREAD_PER_STREAM",
-        ("mlx",),
+        "use larger --sizes, or more operations per evaluation"),
+    Cause("ONE_THREAD_PER_STREAM", ("mlx",), conditions.one_thread,
         "fewer MLX CPU streams than CPUs; element-wise work uses one thread per stream",
-        "leave --cpu-workers at 0; in your program, split arrays over several mx.new_stream",
-        conditions.one_thread,
-    ),
-    Cause(
-        "POWER_CAP",
-        ("clock", *_MEASURED),
+        "leave --cpu-workers at 0; in your program, split arrays over several mx.new_stream"),
+    Cause("POWER_CAP", ("clock", *_MEASURED), conditions.throttled,
         "clocks lowered by power or temperature",
         "raise the power limit (nvidia-smi -pl, as root) or improve cooling; random data draws "
-        "more power than zeros",
-        conditions.throttled,
-    ),
-    Cause(
-        "LOW_CLOCK",
-        ("clock",),
+        "more power than zeros"),
+    Cause("LOW_CLOCK", ("clock",), conditions.low_clock,
         "a clock below the one that the published peak assumes",
-        "check nvidia-smi -q -d CLOCK for application clocks below the maximum",
-        conditions.low_clock,
-    ),
-    Cause(
-        "WRITE_ALLOCATE",
-        ("mlx",),
+        "check nvidia-smi -q -d CLOCK for application clocks below the maximum"),
+    Cause("WRITE_ALLOCATE", ("mlx",), conditions.write_allocate,
         "ordinary stores, which read each cache line before they overwrite it",
-        "nothing in MLX; nnbt --engine native --op copy measures both kinds of stores",
-        conditions.write_allocate,
-    ),
-    Cause(
-        "OLDER_INSTRUCTIONS",
-        ("native",),
+        "nothing in MLX; nnbt --engine native --op copy measures both kinds of stores"),
+    Cause("OLDER_INSTRUCTIONS", ("native",), conditions.older_instructions,
         "a chip whose newest matrix instructions the kernels do not use yet",
-        "take the vendor library, which uses them, as the ceiling",
-        conditions.older_instructions,
-    ),
-    Cause(
-        "HIDDEN_SMT",
-        ("native",),
+        "take the vendor library, which uses them, as the ceiling"),
+    Cause("HIDDEN_SMT", ("native",), conditions.hidden_smt,
         "two CPUs of a guest that are threads of one core, though shown as two cores",
-        "nothing inside the guest: count half the cores, or choose a machine type with whole cores",
-        conditions.hidden_smt,
-    ),
-    Cause(
-        "FEW_CORES",
-        ("native",),
+        "nothing inside the guest: count half the cores, or choose a machine type with whole "
+        "cores"),
+    Cause("FEW_CORES", ("native",), conditions.few_cores,
         "fewer cores than the published figure needs",
-        "nothing on this machine; on a larger one, use all cores of the socket",
-        conditions.few_cores,
-    ),
-    Cause(
-        "NARROW_KERNELS",
-        ("library",),
+        "nothing on this machine; on a larger one, use all cores of the socket"),
+    Cause("NARROW_KERNELS", ("library",), conditions.narrow_kernels,
         "a BLAS that does not recognize this CPU",
-        "set OPENBLAS_CORETYPE (SkylakeX, SapphireRapids) before Python starts",
-        conditions.narrow_kernels,
-    ),
-    Cause(
-        "BACKGROUND_LOAD",
-        _MEASURED,
+        "set OPENBLAS_CORETYPE (SkylakeX, SapphireRapids) before Python starts"),
+    Cause("BACKGROUND_LOAD", _MEASURED, conditions.background_load,
         "other processes on the same CPUs",
-        "repeat on an idle machine",
-        conditions.background_load,
-    ),
-    Cause(
-        "ONE_BY_ONE",
-        ("library", *_MLX),
+        "repeat on an idle machine"),
+    Cause("ONE_BY_ONE", ("library", *_MLX), conditions.one_by_one,
         "one operation per evaluation, with the device idle in between",
-        "evaluate several outputs with one mx.eval",
-        conditions.one_by_one,
-    ),
-    Cause(
-        "SCATTER",
-        _MEASURED,
+        "evaluate several outputs with one mx.eval"),
+    Cause("SCATTER", _MEASURED, conditions.slow_median,
         "noisy run times: the median is far from the fastest run",
-        "repeat on an idle machine, with a longer --max-seconds",
-        conditions.slow_median,
-    ),
+        "repeat on an idle machine, with a longer --max-seconds"),
 )
+# fmt: on
 UNKNOWN = "UNKNOWN"
 
 

@@ -3,29 +3,21 @@
 Conditions look at typed facts: results of the two rungs, and the Host.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nnbt.ladder.rungs import LARGE_LOSS, Ladder, Rung
 from nnbt.ladder.sources import gpu_clock
+from nnbt.machine.shared_cores import SharedCores
 from nnbt.results.numbers import rate_text
-
-if TYPE_CHECKING:
-    from nnbt.machine.shared_cores import SharedCores
 
 LAUNCH_SHARE = 0.15
 """Fixed cost of an evaluation, as a share of the median, that explains a loss by itself."""
-WRITE_ALLOCATE_SHARE = 0.6
-"""Ordinary stores explain no lower share than this: 2 of 3 bytes count."""
-MOST_OF_PEAK = 1.03
-"""A rate above this share of the peak of some cores needed more cores."""
-FEW_CORES = 8
-"""Fewer cores may not keep all memory channels of a socket busy."""
+WRITE_ALLOCATE_SHARE = 0.6  # ordinary stores explain no lower share than this: 2 of 3 bytes count
+MOST_OF_PEAK = 1.03  # a rate above this share of the peak of some cores needed more cores
+FEW_CORES = 8  # fewer cores may not keep all memory channels of a socket busy
 _BLAS_TYPES = ("float32", "float64", "complex64")
 _FAST_BLAS = re.compile(r"openblas|mkl|blis|armpl|nvpl", re.IGNORECASE)
 _NARROW_KERNELS = {"prescott", "nehalem", "sandybridge", "haswell", "zen"}

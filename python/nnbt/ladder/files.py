@@ -1,14 +1,10 @@
 """A ladder as CSV: one line per rung under one header, rates in the base unit."""
 
-from __future__ import annotations
-
 import csv
 import io
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from nnbt.ladder.rungs import Ladder
+from nnbt.ladder.rungs import Ladder
 
 _COLUMNS = (
     "metric", "device", "dtype", "rung", "rate", "unit", "share_of_above", "share_of_top",
@@ -22,9 +18,8 @@ def ladder_csv(ladder: Ladder) -> str:
     writer = csv.DictWriter(stream, _COLUMNS, lineterminator="\n")
     writer.writeheader()
     causes = {loss.rung: loss.cause for loss in ladder.losses}
-    same = {name: getattr(ladder, name) for name in ("metric", "device", "dtype", "unit")}
     for row in ladder.rows():
-        line: dict[str, Any] = {**same, **asdict(row), "cause": causes.get(row.rung, "")}
+        line = {**ladder.heading, **row, "cause": causes.get(row["rung"], "")}
         writer.writerow({name: _plain(value) for name, value in line.items()})
     return stream.getvalue()
 

@@ -1,7 +1,5 @@
 """--try: MLX eager, measured in a process that preloads another BLAS."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -9,15 +7,13 @@ import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from nnbt.ladder.rungs import RUNGS, Rung
 from nnbt.ladder.sources import SIZES, best_of
 from nnbt.results.files import load
 from nnbt.spec.errors import Refusal
-
-if TYPE_CHECKING:
-    from nnbt.spec.options import Options
+from nnbt.spec.options import Options
 
 _PRODUCTS = {"float32": "cblas_sgemm", "float64": "cblas_dgemm", "complex64": "cblas_cgemm"}
 """The function that MLX calls for a product of each dtype on the CPU."""

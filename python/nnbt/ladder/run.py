@@ -1,10 +1,9 @@
 """Measures a ladder: an ordinary run for each rung, then the causes of large losses."""
 
-from __future__ import annotations
-
 import contextlib
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from nnbt import _native
 from nnbt.ladder import sources
@@ -16,23 +15,18 @@ from nnbt.machine import mlx
 from nnbt.machine.devices import DEVICES, default_device
 from nnbt.machine.facts import machine
 from nnbt.machine.mlx_runtime import product_precision, set_tf32
-from nnbt.machine.shared_cores import find_shared_cores
+from nnbt.machine.shared_cores import SharedCores, find_shared_cores
+from nnbt.pipeline.listener import Listener
 from nnbt.pipeline.matrix import engines_of
 from nnbt.pipeline.plan import check_options
 from nnbt.pipeline.session import execute, now
 from nnbt.results.result import Run
 from nnbt.spec.errors import Refusal, Unsupported
 from nnbt.spec.metric import METRICS
+from nnbt.spec.options import Options
 from nnbt.spec.precision import tf32_enabled, unit_dtype
 from nnbt.spec.threads import THREADS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nnbt.machine.shared_cores import SharedCores
-    from nnbt.pipeline.listener import Listener
-    from nnbt.spec.options import Options
-    from nnbt.spec.workload import Measure
+from nnbt.spec.workload import Measure
 
 
 def measure_ladder(

@@ -1,15 +1,11 @@
 """RUNGS and Ladder: the rates from the published peak down to MLX, each with its share of above."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from nnbt.results.result import Result
+from nnbt.results.result import Result
 
-LARGE_LOSS = 0.8
-"""A rung below this share of the rung above gets a cause."""
+LARGE_LOSS = 0.8  # a rung below this share of the rung above gets a cause
 
 
 @dataclass(frozen=True)
@@ -34,33 +30,24 @@ class RungKind:
         return not (self.engine or self.ceiling)
 
 
+# fmt: off
 RUNGS = {
     row.key: row
     for row in (
         RungKind("published", "published peak", "the vendor's figure, from data/chips.toml"),
         RungKind("clock", "clock-derived peak", "units x operations per cycle x measured clock"),
-        RungKind(
-            "native",
-            "native kernel",
+        RungKind("native", "native kernel",
             "fastest run (on a GPU the slope) of engine native or kernel: what the hardware does",
-            ceiling=True,
-        ),
-        RungKind(
-            "library",
-            "vendor library",
-            "the best matrix product of BLAS or cuBLASLt",
-            "library",
-            missing="There is no vendor library for memory bandwidth.",
-        ),
+            ceiling=True),
+        RungKind("library", "vendor library", "the best matrix product of BLAS or cuBLASLt",
+            "library", missing="There is no vendor library for memory bandwidth."),
         RungKind("mlx", "MLX eager", "one MLX operation per evaluation", "mlx"),
         RungKind("mlx-compiled", "MLX compiled", "the same under mx.compile", "mlx-compiled"),
-        RungKind(
-            "tried",
-            "MLX, library preloaded",
-            "MLX eager in a process with --try's library preloaded",
-        ),
+        RungKind("tried", "MLX, library preloaded",
+            "MLX eager in a process with --try's library preloaded"),
     )
 }
+# fmt: on
 
 
 @dataclass(frozen=True)
@@ -89,19 +76,6 @@ class Loss:
     cause: str
     sentence: str
     advice: str
-
-
-@dataclass(frozen=True)
-class RungRow:
-    """A rung as files hold it."""
-
-    rung: str
-    rate: float | None
-    by: str
-    reason: str
-    verdict: str | None
-    share_of_above: float | None
-    share_of_top: float | None
 
 
 @dataclass(frozen=True)
@@ -141,28 +115,25 @@ class Ladder:
         top = next((other.rate for other in self.rungs if other.rate), None)
         return rung.rate / top if rung.rate and top else None
 
-    def rows(self) -> list[RungRow]:
+    @property
+    def heading(self) -> dict[str, str]:
+        """What all rungs have in common."""
+        return {name: getattr(self, name) for name in ("metric", "device", "dtype", "unit")}
+
+    def rows(self) -> list[dict[str, Any]]:
         """The rungs as JSON and CSV files hold them."""
         return [
-            RungRow(
-                rung.kind.key,
-                rung.rate,
-                rung.by,
-                rung.reason,
-                rung.verdict or None,
-                self.share_of_above(rung),
-                self.share_of_top(rung),
-            )
+            {
+                "rung": rung.kind.key,
+                **{name: getattr(rung, name) for name in ("rate", "by", "reason")},
+                "verdict": rung.verdict or None,
+                "share_of_above": self.share_of_above(rung),
+                "share_of_top": self.share_of_top(rung),
+            }
             for rung in self.rungs
         ]
 
     def as_dict(self) -> dict[str, Any]:
         """The form of the JSON file."""
-        return {
-            "metric": self.metric,
-            "device": self.device,
-            "dtype": self.dtype,
-            "unit": self.unit,
-            "rungs": [asdict(row) for row in self.rows()],
-            "losses": [asdict(loss) for loss in self.losses],
-        }
+        losses = [asdict(loss) for loss in self.losses]
+        return {**self.heading, "rungs": self.rows(), "losses": losses}

@@ -1,26 +1,19 @@
 """Where each rung comes from: the run that measures it, its best row, or a published figure."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from nnbt.ladder.rungs import RUNGS, Rung
+from nnbt.ladder.rungs import RUNGS, Rung, RungKind
 from nnbt.peaks import published as peaks
 from nnbt.peaks.chips import chip
 from nnbt.pipeline.matrix import engines_of
 from nnbt.results.ceiling import ceiling_rate, described
+from nnbt.results.result import Result, Run
 from nnbt.spec.case import Case
-from nnbt.spec.errors import Refusal
+from nnbt.spec.errors import Refusal, Unsupported
+from nnbt.spec.options import Options
 from nnbt.spec.precision import unit_dtype
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from nnbt.ladder.rungs import RungKind
-    from nnbt.results.result import Result, Run
-    from nnbt.spec.errors import Unsupported
-    from nnbt.spec.options import Options
 
 SIZES = {
     ("flops", "cpu"): (1024,),

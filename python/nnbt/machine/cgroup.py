@@ -1,12 +1,7 @@
 """Memory and CPU limits of this process's Linux control group (v1 and v2); psutil reads none."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _V2 = ("sys/fs/cgroup", "sys/fs/cgroup/unified")
 # Controller, mounts, and the files of limit and usage with the reclaimable part in memory.stat.

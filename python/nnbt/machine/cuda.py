@@ -1,23 +1,17 @@
 """NVIDIA's driver, its devices and the libraries of the NVIDIA wheels, without MLX."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from nnbt._native import Unsupported
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-MINIMUM_CUDA = (13, 0)
-"""The CUDA version that a driver must support for mlx-cuda-13."""
+MINIMUM_CUDA = (13, 0)  # the CUDA version that a driver must support for mlx-cuda-13
 
 # What libmlx.so of mlx-cuda-13 needs, directly or not, each after its own dependencies, with the
 # distribution that has it. Libraries that these open later (parts of cuDNN, NVRTC's built-ins) are
@@ -57,8 +51,7 @@ class DriverState:
 
     devices: int
     reason: str | None = None
-    found: bool = True
-    """Whether there is a driver at all."""
+    found: bool = True  # whether there is a driver at all
 
     @property
     def usable(self) -> bool:
@@ -106,10 +99,8 @@ class CudaDevice:
 
     index: int
     name: str
-    uuid: str
-    """As NVML and MLX spell it: GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx."""
-    total_memory_bytes: int
-    """What CUDA can use of it; NVML's figure includes what the driver keeps."""
+    uuid: str  # as NVML and MLX spell it: GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx
+    total_memory_bytes: int  # what CUDA can use of it; NVML's figure includes what the driver keeps
     compute_capability: tuple[int, int]
     multiprocessors: int
 

@@ -1,20 +1,15 @@
 """DEVICES: where work can run, and whether it can here, without importing MLX."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nnbt.machine.cuda import nvidia_driver
 from nnbt.spec.errors import Refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _USE_CPU = "use --device cpu"
 
@@ -83,25 +78,19 @@ def ane_missing() -> Refusal | None:
     return Refusal("Only Apple silicon has a Neural Engine", _USE_CPU)
 
 
+# fmt: off
 DEVICES: dict[str, Device] = {
     row.name: row
     for row in (
         Device("cpu", "CPUs of this machine", lambda: None),
         Device("gpu", "Metal on macOS, CUDA on Linux", gpu_missing, gpu_remedy),
-        Device(
-            "ane",
-            "Apple Neural Engine (conv through MPSGraph; not yet run on Apple hardware)",
-            ane_missing,
-        ),
-        Device(
-            "hybrid",
-            "CPU and GPU at the same time (bandwidth contention)",
-            gpu_missing,
-            gpu_remedy,
-            needs="gpu",
-        ),
+        Device("ane", "Apple Neural Engine (conv through MPSGraph; not yet run on Apple hardware)",
+            ane_missing),
+        Device("hybrid", "CPU and GPU at the same time (bandwidth contention)", gpu_missing,
+            gpu_remedy, needs="gpu"),
     )
 }
+# fmt: on
 
 
 def default_device() -> tuple[str, str]:

@@ -1,7 +1,5 @@
 """Facts about this machine, without MLX. Unknown is None, not zero."""
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import json
@@ -32,12 +30,10 @@ class Machine:
     logical_cpus: int | None
     total_memory_bytes: int | None
     gpus: tuple[Gpu, ...]
-    allowed_cpus: int | None
-    """CPUs in the affinity mask of this process."""
+    allowed_cpus: int | None  # CPUs in the affinity mask of this process
     cpu_quota: float | None
     """CPU time per unit of time that the control group grants; None without a limit."""
-    memory_limit_bytes: int | None
-    """The control group's limit; None without one."""
+    memory_limit_bytes: int | None  # the control group's limit; None without one
     available_memory_bytes: int | None
     """What can be allocated now without swapping or exceeding a limit."""
     system: str

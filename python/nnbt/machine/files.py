@@ -5,8 +5,6 @@ renames what was written before an error, makes the temporary file in the folder
 of that of its target, renames over pipes, and cannot tell beforehand whether a write will succeed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
@@ -17,8 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 _OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
-_READER_S = 5.0
-"""Seconds to wait for a reader of a named pipe."""
+_READER_S = 5.0  # seconds to wait for a reader of a named pipe
 
 
 def is_stream(path: Path) -> bool:

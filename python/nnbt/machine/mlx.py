@@ -4,8 +4,6 @@ On Linux mlx-cuda-13 needs an NVIDIA driver. Without one, the CPU library that n
 loaded first: the loader then takes it for MLX's own, because it has the same SONAME.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os
@@ -14,26 +12,16 @@ import signal
 import struct
 import sys
 import threading
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from types import ModuleType
+from typing import Literal
 
 from nnbt import _native
 from nnbt._native import Unsupported
 from nnbt.machine import cuda
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import ModuleType
-
-__all__ = [
-    "Backend",
-    "backend",
-    "bundled_version",
-    "core",
-    "versions",
-]
 
 Backend = Literal["cuda", "metal", "cpu"]
 
@@ -45,8 +33,7 @@ _REINSTALL = "pip install --force-reinstall --no-deps"
 _ELF64_HEADER_BYTES = 64
 
 _lock = threading.Lock()
-_importer: list[int] = []
-"""Process that imported MLX: a fork of it lacks MLX's threads."""
+_importer: list[int] = []  # process that imported MLX: a fork of it lacks MLX's threads
 
 
 def core() -> ModuleType:

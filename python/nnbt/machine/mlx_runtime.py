@@ -1,26 +1,19 @@
 """What engines that use MLX share: loading it for a run, streams, an empty evaluation."""
 
-from __future__ import annotations
-
 import os
 import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt.machine import mlx
 from nnbt.machine.facts import machine
-from nnbt.spec.cell import Runtime
+from nnbt.spec.case import Case
+from nnbt.spec.cell import Load, Runtime
 from nnbt.spec.errors import Refusal
-from nnbt.spec.precision import mlx_precision
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from contextlib import AbstractContextManager
-
-    from nnbt.spec.case import Case
-    from nnbt.spec.cell import Load
-    from nnbt.spec.precision import PrecisionName
-    from nnbt.spec.workload import Step
+from nnbt.spec.precision import PrecisionName, mlx_precision
+from nnbt.spec.workload import Step
 
 _LEAST_CACHE_BYTES = 2**31
 _UNKNOWN_ROOM = 2**33

@@ -1,15 +1,11 @@
 """NVIDIA GPUs through NVML: facts and state, without a CUDA context. Unknown is None, never 0."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
+from types import ModuleType
+from typing import Any, NamedTuple
 
 # Bits of nvmlDeviceGetCurrentClocksThrottleReasons (NVML API reference, "Clocks event reasons").
 THROTTLE_REASONS = {

@@ -10,21 +10,16 @@ CPUs get a core each, all of them cannot. There all CPUs are used at once: on 16
 guest no pair shared a core, and all did 7.6 times the work of one CPU, the control 15 times.
 """
 
-from __future__ import annotations
-
 import math
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt import _native
 from nnbt.machine.chains import CLOCK_CHAIN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from nnbt.spec.workload import Measure
+from nnbt.spec.workload import Measure
 
 SHARED_GAIN = (0.9, 1.35)
 """Work of two threads of one core over that of one: usually 1.0 to 1.1. Less means that a thread
@@ -41,20 +36,16 @@ ROUNDS = 10
 LEAST_ROUNDS = 3
 RUNS = 8
 PAIR_SECONDS = 2.0
-MOST_SECONDS = 20.0
-"""Limit for all pairs; each takes 30 ms where the CPUs are separate cores."""
+MOST_SECONDS = 20.0  # limit for all pairs; each takes 30 ms where the CPUs are separate cores
 _TILES = ("amx_", "sme_")
 _SHARE = 0.03
 """Of a chain's default iterations (10 ms): short enough to fit between two interruptions."""
-CROWD = 4
-"""Fewest CPUs to use all at once; two are a pair."""
+CROWD = 4  # fewest CPUs to use all at once; two are a pair
 CROWD_PORTS = (0.45, 0.62)
 """Gain of the chain over gain of the control, where two CPUs share each core."""
-CROWD_CONTROL = 0.8
-"""Least gain of the control, as a share of the number of CPUs."""
+CROWD_CONTROL = 0.8  # least gain of the control, as a share of the number of CPUs
 CROWD_ROUNDS = 4
-_CROWD_SHARE = 0.3
-"""3 ms per run: waking 16 threads takes 0.1 ms."""
+_CROWD_SHARE = 0.3  # 3 ms per run: waking 16 threads takes 0.1 ms
 
 
 @dataclass(frozen=True)

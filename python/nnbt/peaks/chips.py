@@ -3,34 +3,27 @@
 Base units throughout: FLOP/s and OP/s, B/s, Hz. An unknown name gives None, never a guess.
 """
 
-from __future__ import annotations
-
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 @dataclass(frozen=True)
 class Peak:
     """Dense peak of one dtype."""
 
-    per_s: float | None
-    """As published, for all units of the largest version."""
-    per_clock: float | None
-    """Operations per unit (SM or GPU core) and clock."""
-    clock_hz: float | None
-    """The clock of `per_s`."""
+    per_s: float | None  # as published, for all units of the largest version
+    per_clock: float | None  # operations per unit (SM or GPU core) and clock
+    clock_hz: float | None  # the clock of `per_s`
 
 
 @dataclass(frozen=True)
@@ -51,10 +44,8 @@ class Chip:
     match: str
     unless: str
     memory: Memory
-    units: int | None
-    """SMs or GPU cores of the largest version."""
-    peaks: Mapping[str, Peak]
-    """By dtype: float64, float32, tf32, bfloat16, float16, float8 or int8."""
+    units: int | None  # SMs or GPU cores of the largest version
+    peaks: Mapping[str, Peak]  # by dtype: float64, float32, tf32, bfloat16, float16, float8 or int8
 
     def peak_at(self, clock_hz: float, dtype: str) -> float | None:
         """Units x operations per clock x clock; None where a factor is not known."""
@@ -144,9 +135,7 @@ def _chip(row: dict[str, Any], unless: str) -> Chip:
         units=row.get("units"),
         peaks={
             peak["dtype"]: Peak(
-                peak.get("per_s"),
-                peak.get("per_clock"),
-                peak.get("clock_hz", row.get("clock_hz")),
+                peak.get("per_s"), peak.get("per_clock"), peak.get("clock_hz", row.get("clock_hz"))
             )
             for peak in row["peaks"]
         },

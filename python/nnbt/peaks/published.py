@@ -1,17 +1,12 @@
 """Published ceilings of a case, from the figures of data/chips.toml."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt.peaks.chips import chip, cpu
+from nnbt.spec.case import Case
 from nnbt.spec.precision import unit_dtype
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from nnbt.spec.case import Case
 
 PEAK_TYPE = {"tfloat32": "tf32", "float8_e4m3": "float8"}
 """Names in data/chips.toml of dtypes that it calls otherwise."""

@@ -5,14 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 from nnbt.peaks.chips import chip, read_data
-
-if TYPE_CHECKING:
-    from nnbt.spec.case import Case
-
-__all__ = ["Reference", "Shape", "beside", "nearest", "references"]
+from nnbt.spec.case import Case
 
 _VARIANTS = {"float16": "fp16", "int8": "int8", "qdq": "qdq"}
 
@@ -45,21 +40,16 @@ class Reference:
     """One published row."""
 
     model: str
-    chip: str
-    """A chip's id in chips.toml; empty where it isn't listed."""
-    device: str
-    """`gpu` or `ane`."""
-    variant: str
-    """`fp16`, `int8` or `qdq`."""
+    chip: str  # a chip's id in chips.toml; empty where it isn't listed
+    device: str  # `gpu` or `ane`
+    variant: str  # `fp16`, `int8` or `qdq`
     shape: Shape
     latency_ns: float
-    ops_per_s: float
-    """As printed; it agrees with shape and latency within their rounding."""
+    ops_per_s: float  # as printed; it agrees with shape and latency within their rounding
     source: str
     url: str
     caveat: str
-    valid: bool
-    """Whether the row may serve as a ceiling for dense data."""
+    valid: bool  # whether the row may serve as a ceiling for dense data
     confidence: str
 
 
@@ -88,12 +78,7 @@ def references() -> tuple[Reference, ...]:
 
 
 def nearest(
-    shape: Shape,
-    *,
-    device: str,
-    variant: str,
-    chip: str | None = None,
-    valid_only: bool = False,
+    shape: Shape, *, device: str, variant: str, chip: str | None = None, valid_only: bool = False
 ) -> Reference | None:
     """Return the row of the same device and variant whose shape is closest; None without one.
 

@@ -4,25 +4,19 @@ A ceiling is the best rate that a cell marked `ceiling` reached. They are kept i
 user's cache folder, one file per machine, or for one process where that cannot be written.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import json
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nnbt.machine.files import write_atomically
+from nnbt.spec.case import Case
 from nnbt.spec.precision import unit_dtype
 
-if TYPE_CHECKING:
-    from nnbt.spec.case import Case
-
 SCHEMA = 1
-KEEP_DAYS = 90
-"""After this a lower rate replaces a higher one: drivers and firmware change."""
+KEEP_DAYS = 90  # after this a lower rate replaces a higher one: drivers and firmware change
 _ANY = "any"
 
 

@@ -1,25 +1,29 @@
 """One planned case -> one immutable result: build, time, verify, judge, result."""
 
-from __future__ import annotations
-
 import gc
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt import _native
 from nnbt.machine.facts import machine
 from nnbt.machine.nvml import GpuState, gpu_state, gpus
 from nnbt.peaks import reference
 from nnbt.peaks.published import published_ceiling
+from nnbt.peaks.stored import Ceilings
+from nnbt.pipeline.listener import Listener
+from nnbt.pipeline.plan import Planned
 from nnbt.results.result import CheckCost, LaunchOverhead, Reason, Result, Verdict
-from nnbt.spec.cell import Request
+from nnbt.spec.case import Case
+from nnbt.spec.cell import Request, Runtime
 from nnbt.spec.dtypes import dtype
 from nnbt.spec.errors import StepError
 from nnbt.spec.metric import METRICS
-from nnbt.spec.options import RANDOM_DATA
+from nnbt.spec.options import RANDOM_DATA, Options
 from nnbt.spec.precision import Precision, effective_bits, measured_precision
+from nnbt.spec.workload import After, Answer, Measure, SamplesLike, Step, Workload
 from nnbt.timing.slope import Slope, measure_slope
 from nnbt.timing.statistics import Summary, summarize
 from nnbt.timing.window import OtherWindow, steady_window
@@ -27,19 +31,7 @@ from nnbt.verdict.evidence import Evidence
 from nnbt.verdict.judge import judge
 from nnbt.verdict.times import window_note
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from nnbt.peaks.stored import Ceilings
-    from nnbt.pipeline.listener import Listener
-    from nnbt.pipeline.plan import Planned
-    from nnbt.spec.case import Case
-    from nnbt.spec.cell import Runtime
-    from nnbt.spec.options import Options
-    from nnbt.spec.workload import After, Answer, Measure, SamplesLike, Step, Workload
-
-CHECK_SHARE = 0.12
-"""Time that a slope may take, as a share of the timed window."""
+CHECK_SHARE = 0.12  # time that a slope may take, as a share of the timed window
 SETTLE_SHARE = 0.4
 """Least length of a window as a share of --max-seconds, even if the interval is narrow before."""
 _FLOOR_RUNS = 100
@@ -137,8 +129,7 @@ class _Timed:
     first_run_s: float
     stop: str
     other_window: OtherWindow | None
-    gpu_state: GpuState | None
-    """Right after the timed runs, before clocks and power fall."""
+    gpu_state: GpuState | None  # right after the timed runs, before clocks and power fall
 
     @property
     def window_s(self) -> float:

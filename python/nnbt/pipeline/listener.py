@@ -1,13 +1,8 @@
 """Listener: what is called during a run."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from nnbt.pipeline.plan import Plan
-    from nnbt.results.result import Result, Run
-    from nnbt.spec.case import Case
+from nnbt.pipeline.plan import Plan
+from nnbt.results.result import Result, Run
+from nnbt.spec.case import Case
 
 
 class Listener:

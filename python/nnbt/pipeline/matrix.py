@@ -1,17 +1,11 @@
 """ENGINES: all engines, and which cell measures a case."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from nnbt.engines import kernel, library, mlx, mpsgraph, native
+from nnbt.spec.case import Case
+from nnbt.spec.cell import Cell, Engine
 from nnbt.spec.dtypes import dtype
 from nnbt.spec.errors import Refusal
 from nnbt.spec.metric import METRICS
-
-if TYPE_CHECKING:
-    from nnbt.spec.case import Case
-    from nnbt.spec.cell import Cell, Engine
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine

@@ -1,18 +1,12 @@
 """Whether a case fits into memory, and what to use where it does not."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from nnbt.pipeline.plan import Planned
 from nnbt.spec.errors import Refusal
 from nnbt.spec.metric import METRICS
 from nnbt.spec.options import params_of, spelled
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from nnbt.pipeline.plan import Planned
 
 
 def check_memory(planned: Iterable[Planned], free_bytes: Mapping[str, int]) -> None:

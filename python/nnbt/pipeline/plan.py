@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from nnbt._native import Unsupported
 from nnbt.machine.devices import DEVICES, default_device
 from nnbt.machine.facts import machine
 from nnbt.pipeline.matrix import ENGINES, cell_of, cells, engines_of
 from nnbt.spec.case import Case
+from nnbt.spec.cell import Cell
 from nnbt.spec.dtypes import dtype
 from nnbt.spec.errors import Refusal
 from nnbt.spec.metric import METRICS
-from nnbt.spec.options import Options, check, one_of, params_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from nnbt.spec.cell import Cell
+from nnbt.spec.options import Options, check, one_of, params_of, spelled
 
 
 @dataclass(frozen=True)
@@ -76,7 +72,8 @@ def _devices(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return names, ()
     name = one_of("device", options.device, ("auto", *DEVICES))
     if name in options.without:
-        raise Refusal(f"--device {name} and --no-{name} exclude each other", "use one of them")
+        given = spelled("device", name), spelled("gpu", False)
+        raise Refusal(f"{given[0]} and {given[1]} exclude each other", "use one of them")
     return (name,), ()
 
 

@@ -1,10 +1,9 @@
 """Options -> Run: plans, loads the engines, and measures one case after another."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from nnbt import _native
 from nnbt.machine.facts import machine
@@ -15,20 +14,14 @@ from nnbt.pipeline.matrix import ENGINES
 from nnbt.pipeline.memory import check_memory
 from nnbt.pipeline.plan import make_plan
 from nnbt.results.ceiling import ceiling_rate, described, fit_for_ceiling
-from nnbt.results.result import Run
+from nnbt.results.result import Result, Run
 from nnbt.results.sweep import with_knee
-from nnbt.spec.cell import Load
+from nnbt.spec.case import Case
+from nnbt.spec.cell import Load, Runtime
 from nnbt.spec.options import RANDOM_DATA, Options
 from nnbt.spec.threads import THREADS
+from nnbt.spec.workload import Measure
 from nnbt.timing.loop import measure as timing_loop
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from nnbt.results.result import Result
-    from nnbt.spec.case import Case
-    from nnbt.spec.cell import Runtime
-    from nnbt.spec.workload import Measure
 
 
 def now() -> str:

@@ -1,16 +1,10 @@
 """Which results are ceilings, their rate, and what reached it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from nnbt.results.result import Result
+from nnbt.results.result import Result
 
 UNFIT = {"ABOVE_CEILING", "CACHE_RESIDENT", "BACKGROUND_LOAD", "UNCHECKED", "WIDE_INTERVAL"}
 """A result with one of these reasons is not a ceiling, whatever its verdict."""
-GPU_LEAST_BYTES = 2**27
-"""Smaller arrays may stay in the cache of a large GPU."""
+GPU_LEAST_BYTES = 2**27  # smaller arrays may stay in the cache of a large GPU
 
 
 def ceiling_rate(row: Result) -> float:

@@ -1,24 +1,19 @@
 """COLUMNS: the one table of output columns, for the terminal, pipes and CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from nnbt.peaks.published import Ceiling
+from nnbt.peaks.stored import Measured
 from nnbt.results.numbers import RATE_UNITS, TERA, number
+from nnbt.results.result import Result
+from nnbt.spec.details import Counters, DecodedCounters, RailEnergy
 from nnbt.spec.threads import KNEE_SHARE, THREADS
 from nnbt.timing.statistics import relative_half_width
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from nnbt.peaks.published import Ceiling
-    from nnbt.peaks.stored import Measured
-    from nnbt.results.result import Result
-    from nnbt.spec.details import Counters, DecodedCounters, RailEnergy
 
 MIB = 2**20
 
@@ -45,26 +40,25 @@ class Column:
     rank: int | None = 0
     text: bool = False
     usual: Value = None
-    decimals: int | None = None
-    """On a terminal; None: 4 significant digits."""
+    decimals: int | None = None  # on a terminal; None: 4 significant digits
     prefix: str = ""
     csv: bool = True
 
 
-def _size(name: str, scale: int = MIB) -> Callable[[Result], Value]:
+def _times(read: Callable[[Result], float | None], scale: float) -> Callable[[Result], Value]:
     def value(row: Result) -> Value:
-        size = row.sizes.get(name)
-        return None if size is None else size / scale if scale > 1 else size
+        number = read(row)
+        return None if number is None else number * scale
 
     return value
 
 
 def _scaled(attribute: str, scale: float) -> Callable[[Result], Value]:
-    def value(row: Result) -> Value:
-        number = getattr(row, attribute)
-        return None if number is None else number * scale
+    return _times(operator.attrgetter(attribute), scale)
 
-    return value
+
+def _size(name: str, scale: float = 1 / MIB) -> Callable[[Result], Value]:
+    return _times(lambda row: row.sizes.get(name), scale)
 
 
 def _rate(attribute: str, unit: str, scale: float) -> Callable[[Result], Value]:
@@ -159,13 +153,7 @@ def _pmu_status(row: Result) -> Value:
 
 def _pmu(read: Callable[[Counters], float | None], scale: float) -> Callable[[Result], Value]:
     """A number of the Neural Engine's counters."""
-
-    def value(row: Result) -> Value:
-        counters = row.details.counters
-        number = read(counters) if counters is not None else None
-        return None if number is None else number * scale
-
-    return value
+    return _times(lambda row: read(row.details.counters) if row.details.counters else None, scale)
 
 
 def _decoded(
@@ -177,12 +165,11 @@ def _decoded(
 def _rail(read: Callable[[RailEnergy], float | None], scale: float) -> Callable[[Result], Value]:
     """Energy or power of the Neural Engine's rail."""
 
-    def value(row: Result) -> Value:
+    def value(row: Result) -> float | None:
         rail = row.details.power.rail("ANE") if row.details.power is not None else None
-        number = read(rail) if rail is not None else None
-        return None if number is None else number * scale
+        return read(rail) if rail is not None else None
 
-    return value
+    return _times(value, scale)
 
 
 _DTYPE = "element type, with the precision if that differs"
@@ -210,16 +197,12 @@ COLUMNS: tuple[Column, ...] = (
     Column("graph_steps", "steps", "products per evaluation", _param("graph_steps"), None),
     Column("cpu_workers", "workers", "MLX CPU streams", _param("cpu_workers"), None),
     Column("data", "data", "contents of the inputs", _param("data"), None, True),
-    Column(
-        "data_shown", "data", "contents of the inputs",
-        _param("data"), 0, True, "normal", csv=False,
-    ),
+    Column("data_shown", "data", "contents of the inputs", _param("data"), 0, True, "normal",
+        csv=False),
     Column("n", "n", "requested size N of N x N matrices or images", lambda r: r.case.n or None),
     Column("threads", "threads", "pinned threads (engine native)", _threads, 0),
-    Column(
-        "fits_in", "in", "the cache that holds all arrays, or memory",
-        lambda r: r.details.fits_in, 1, True,
-    ),
+    Column("fits_in", "in", "the cache that holds all arrays, or memory",
+        lambda r: r.details.fits_in, 1, True),
     Column("batch", "B", "images", _param("batch"), 5),
     Column("channels", "C", "channels of each layer, in and out", _param("channels"), 0),
     Column("layers", "L", "chained layers", _param("layers"), 0),
@@ -243,39 +226,23 @@ COLUMNS: tuple[Column, ...] = (
     Column("exact_tops", "exact TOPS", _EXACT, _exact(1e-12), 5, prefix="T"),
     *_rates("best_rate", "best_", "rate of the fastest run", 4),
     *_rates("slope_rate", "slope_", "rate free of the fixed cost of an evaluation", 3),
-    Column(
-        "ratio_to_random", "x random", "rate over that of random data",
-        lambda r: r.ratio_to_random, 0,
-    ),
-    Column(
-        "bytes_per_element", "B/elem", "bytes counted per element",
-        _size("element_bytes", 1), 6,
-    ),
-    Column(
-        "bus_gb_per_s", "bus GB/s", "rate with write-allocate counted",
-        _bytes_rate("traffic_bytes"), 4,
-    ),
-    Column(
-        "moved_gb_per_s", "moved GB/s", "rate with each byte counted once",
-        _bytes_rate("bcopy_bytes"), 5,
-    ),
-    Column(
-        "pct_of_sweep", "% best", "share of the best rate of --thread-sweep",
-        _share_of_sweep, 1, decimals=1,
-    ),
+    Column("ratio_to_random", "x random", "rate over that of random data",
+        lambda r: r.ratio_to_random, 0),
+    Column("bytes_per_element", "B/elem", "bytes counted per element", _size("element_bytes", 1),
+        6),
+    Column("bus_gb_per_s", "bus GB/s", "rate with write-allocate counted",
+        _bytes_rate("traffic_bytes"), 4),
+    Column("moved_gb_per_s", "moved GB/s", "rate with each byte counted once",
+        _bytes_rate("bcopy_bytes"), 5),
+    Column("pct_of_sweep", "% best", "share of the best rate of --thread-sweep", _share_of_sweep, 1,
+        decimals=1),
     Column("knee_threads", "knee", _KNEE, _knee, 1),
-    Column(
-        "pct_of_peak", "% peak", "share of the published peak",
-        lambda r: _share_of(r.ceiling, r), 2, decimals=1,
-    ),
-    Column(
-        "pct_of_ceiling", "% ceiling", "share of the measured ceiling of this machine",
-        lambda r: _share_of(r.measured_ceiling, r), 2, decimals=1,
-    ),
-    Column(
-        "overhead_us", "fixed us", "fixed cost of an evaluation",
-        lambda r: r.overhead_us, 7, decimals=1,
-    ),
+    Column("pct_of_peak", "% peak", "share of the published peak",
+        lambda r: _share_of(r.ceiling, r), 2, decimals=1),
+    Column("pct_of_ceiling", "% ceiling", "share of the measured ceiling of this machine",
+        lambda r: _share_of(r.measured_ceiling, r), 2, decimals=1),
+    Column("overhead_us", "fixed us", "fixed cost of an evaluation", lambda r: r.overhead_us, 7,
+        decimals=1),
     # Rows of the Neural Engine: where they ran, its counters, its energy.
     Column("placement", "placement", "where a chain ran", _placement, 4, True),
     Column("pmu", "counters", "status of the ANE's counters", _pmu_status, 3, True),
@@ -283,37 +250,24 @@ COLUMNS: tuple[Column, ...] = (
     Column("ane_hw_ms", "ANE hw ms", "the same by the driver", _pmu(lambda c: c.hw_s, 1e3), 5),
     Column("hw_gops", "hw GOPS", _HW, _decoded(lambda d: d.hw_ops_per_s, 1e-9), 4, prefix="G"),
     Column("hw_tops", "hw TOPS", _HW, _decoded(lambda d: d.hw_ops_per_s, 1e-12), 4, prefix="T"),
-    Column(
-        "macs_per_cycle_core", "MACs/cyc/core", "multiply-accumulates per nominal cycle and core",
-        _decoded(lambda d: d.macs_per_cycle_core), 3,
-    ),
-    Column(
-        "pct_of_lanes", "% lanes", _LANES,
-        _decoded(lambda d: d.utilisation, 100), 3, decimals=1,
-    ),
+    Column("macs_per_cycle_core", "MACs/cyc/core",
+        "multiply-accumulates per nominal cycle and core",
+        _decoded(lambda d: d.macs_per_cycle_core), 3),
+    Column("pct_of_lanes", "% lanes", _LANES, _decoded(lambda d: d.utilisation, 100), 3,
+        decimals=1),
     Column("ane_clock_ghz", "ANE GHz", _CLOCK, _decoded(lambda d: d.clock_hz, 1e-9), 5),
-    Column(
-        "dma_gb_per_s", "DMA GB/s", "memory traffic of the ANE over hardware time",
-        _decoded(lambda d: d.dma_bytes_per_s, 1e-9), 4,
-    ),
-    Column(
-        "ane_mj", "ANE mJ", "energy of the ANE per run (IOReport)",
-        _rail(lambda r: r.run_energy_j, 1e3), 4,
-    ),
+    Column("dma_gb_per_s", "DMA GB/s", "memory traffic of the ANE over hardware time",
+        _decoded(lambda d: d.dma_bytes_per_s, 1e-9), 4),
+    Column("ane_mj", "ANE mJ", "energy of the ANE per run (IOReport)",
+        _rail(lambda r: r.run_energy_j, 1e3), 4),
     Column("ane_w", "ANE W", "power of the ANE (IOReport)", _rail(lambda r: r.power_w, 1.0), 6),
-    Column(
-        "effective_bits", "bits", "correct bits of the output",
-        lambda r: r.effective_bits, 3, decimals=1,
-    ),
-    Column(
-        "verdict", "verdict", "whether the number can be used",
-        lambda r: r.verdict or r.status, 0, True,
-    ),
+    Column("effective_bits", "bits", "correct bits of the output", lambda r: r.effective_bits, 3,
+        decimals=1),
+    Column("verdict", "verdict", "whether the number can be used", lambda r: r.verdict or r.status,
+        0, True),
     Column("status", "status", "OK, UNSUPPORTED or ERROR", lambda r: r.status, None, True),
-    Column(
-        "reasons", "reasons", "codes of failed checks and of notes",
-        lambda r: " ".join(reason.code for reason in r.reasons), None, True,
-    ),
+    Column("reasons", "reasons", "codes of failed checks and of notes",
+        lambda r: " ".join(reason.code for reason in r.reasons), None, True),
     Column("reason", "reason", "why there is no number", lambda r: r.reason, None, True),
 )
 # fmt: on

@@ -1,21 +1,17 @@
 """Run <-> JSON: what --json writes, and nnbt.load reads."""
 
-from __future__ import annotations
-
 import inspect
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from nnbt.results import schema1
 from nnbt.results.result import SCHEMA, Run
 from nnbt.spec.errors import Refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from os import PathLike
 
 _WRITE_ONE = "use a file that nnbt --json wrote"
 

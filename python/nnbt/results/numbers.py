@@ -1,7 +1,5 @@
 """Numbers and rates as text."""
 
-from __future__ import annotations
-
 import math
 
 RATE_UNITS = (
@@ -13,8 +11,7 @@ RATE_UNITS = (
     ),
 )
 """(base unit, prefix if there are several, header, key, scale) of the units that rates have."""
-TERA = 1e12
-"""From here on rates are shown in T, below in G."""
+TERA = 1e12  # from here on rates are shown in T, below in G
 
 
 def number(value: float) -> str:

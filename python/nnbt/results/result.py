@@ -3,8 +3,6 @@
 A float that may be NaN or infinite is optional: JSON has null for these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -21,8 +19,7 @@ from nnbt.timing.slope import Slope
 from nnbt.timing.statistics import Summary
 from nnbt.timing.window import OtherWindow
 
-SCHEMA = 2
-"""Changes only if a reader of older files would misread newer ones."""
+SCHEMA = 2  # changes only if a reader of older files would misread newer ones
 
 Status = Literal["OK", "UNSUPPORTED", "ERROR"]
 Verdict = Literal["VALID", "SUSPECT", "INVALID"]

@@ -1,10 +1,9 @@
 """Documents of schema 1 (nnbt 0.1) as documents of schema 2."""
 
-from __future__ import annotations
-
 from typing import Any
 
-_CASE = ("metric", "device", "engine", "dtype", "n")
+from nnbt.spec.case import FIELDS
+
 _SAME = (
     "status", "reason", "verdict", "median_s", "interval_s", "interval_coverage", "best_s", "rate",
     "best_rate", "unit", "slope_rate", "overhead_us", "effective_bits", "precision", "stop",
@@ -19,7 +18,17 @@ _RENAMED = {
     "STALLS_INCONSISTENT": ("STALLS_DO_NOT_CLOSE",),
 }
 _CODES = {old: new for new, olds in _RENAMED.items() for old in olds}
-_KEPT_DETAILS = ("fits_in", "clock_peak", "compile_s", "device_name", "relative_error", "placement")
+_FROM_DETAILS = {
+    "answer": "answer", "gpu_state": "gpu_state", "cost": "check_cost", "ceiling": "ceiling",
+    "measured_ceiling": "measured_ceiling", "ratio_to_random": "ratio_to_random",
+    "thread_sweep": "sweep",
+}  # fmt: skip
+_DETAILS = {
+    "fits_in": "fits_in", "clock_peak": "clock_peak", "compile_s": "compile_s",
+    "device_name": "device_name", "relative_error": "relative_error", "placement": "placement",
+    "hybrid": "shared_window", "clock_hz": "core_clock_hz", "no_ceiling": "not_a_ceiling",
+}  # fmt: skip
+"""Old names and new ones."""
 
 
 def upgraded(document: dict[str, Any]) -> dict[str, Any]:
@@ -27,11 +36,15 @@ def upgraded(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "schema": 2, "results": [_row(row) for row in document["results"]]}
 
 
+def _renamed(old: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    return {new: old[was] for was, new in names.items() if was in old}
+
+
 def _row(row: dict[str, Any]) -> dict[str, Any]:
     case, details = row["case"], row.get("details", {})
     new = {name: row[name] for name in _SAME if name in row}
-    new["case"] = {name: case[name] for name in _CASE}
-    new["case"]["params"] = {name: value for name, value in case.items() if name not in _CASE}
+    new["case"] = {name: case[name] for name in FIELDS}
+    new["case"]["params"] = {name: value for name, value in case.items() if name not in FIELDS}
     new["reasons"] = [
         {
             "code": _CODES.get(code, code),
@@ -57,17 +70,7 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     if "floor_s" in details:
         problem = details.get("floor_problem", "")
         new["launch_overhead"] = {"floor_s": details["floor_s"], "problem": problem}
-    for old, name in (
-        ("answer", "answer"),
-        ("gpu_state", "gpu_state"),
-        ("cost", "check_cost"),
-        ("ceiling", "ceiling"),
-        ("measured_ceiling", "measured_ceiling"),
-        ("ratio_to_random", "ratio_to_random"),
-        ("thread_sweep", "sweep"),
-    ):
-        if old in details:
-            new[name] = details[old]
+    new |= _renamed(details, _FROM_DETAILS)
     if "other_window" in details:  # what was noisy stood there as a sentence
         new["other_window"] = {**details["other_window"], "scatter": None}
     if "reference" in details:
@@ -77,15 +80,9 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _details(old: dict[str, Any]) -> dict[str, Any]:
-    new = {name: old[name] for name in _KEPT_DETAILS if name in old}
-    if "hybrid" in old:
-        new["shared_window"] = old["hybrid"]
-    if "clock_hz" in old:
-        new["core_clock_hz"] = old["clock_hz"]
+    new = _renamed(old, _DETAILS)
     if "chip_clock_mhz" in old:
         new["chip_clock_hz"] = old["chip_clock_mhz"] * 1e6
-    if "no_ceiling" in old:
-        new["not_a_ceiling"] = old["no_ceiling"]
     if "pmu" in old:
         new["counters"] = _counters(old["pmu"])
     if "power" in old:

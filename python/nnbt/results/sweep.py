@@ -1,17 +1,11 @@
 """The knee of a thread sweep, from its rows."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from nnbt.results.result import Result
 from nnbt.spec.threads import KNEE_SHARE, THREADS, Knee
 from nnbt.timing.statistics import relative_half_width
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nnbt.results.result import Result
 
 
 def knee(rows: Sequence[Result]) -> Knee | None:

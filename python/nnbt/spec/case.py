@@ -1,10 +1,10 @@
 """Case: what is measured."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+FIELDS = ("metric", "device", "engine", "dtype", "n")  # of every case; others have only some
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,7 @@ class Case:
 
     def as_dict(self) -> dict[str, Any]:
         """All fields and params in one dict."""
-        return {
-            "metric": self.metric,
-            "device": self.device,
-            "engine": self.engine,
-            "dtype": self.dtype,
-            "n": self.n,
-            **self.params,
-        }
+        return {name: getattr(self, name) for name in FIELDS} | {**self.params}
 
     def without(self, *names: str) -> dict[str, Any]:
         """`as_dict` without these keys, to find results that agree in everything else."""

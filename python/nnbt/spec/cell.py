@@ -4,20 +4,16 @@ A combination of metric, engine, device and dtype is supported exactly when an e
 for it; refusals are generated from the cells.
 """
 
-from __future__ import annotations
-
 import contextlib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
-
-    from nnbt.spec.case import Case
-    from nnbt.spec.dtypes import DType, FamilyName
-    from nnbt.spec.options import Options
-    from nnbt.spec.workload import Measure, Workload
+from nnbt.spec.case import Case
+from nnbt.spec.dtypes import DType, FamilyName
+from nnbt.spec.options import Options
+from nnbt.spec.workload import Measure, Workload
 
 _ROTATION = 8
 _MOST_ROTATION = 64

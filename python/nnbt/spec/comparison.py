@@ -1,15 +1,9 @@
 """How far an output is from its reference, and what a sample of an array holds."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from nnbt.spec.workload import DataShare
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def _rms(values: NDArray[np.float64]) -> float:

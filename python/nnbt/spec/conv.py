@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from nnbt.spec.case import Case
 from nnbt.spec.dtypes import dtype
-
-if TYPE_CHECKING:
-    from nnbt.spec.case import Case
 
 VARIANTS = {"fp16": "float16", "int8": "int8", "qdq": "qdq", "w8a8": "w8a8"}
 """Names of the native part for what is computed, and the type of DTYPES that each is."""

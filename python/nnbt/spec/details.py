@@ -4,8 +4,6 @@ A field that an engine does not fill is None. Checks, columns and the ladder rea
 they live below the engines that fill them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,10 +23,8 @@ class VendorLibrary:
 
     name: str
     version: str = ""
-    kernels: str = ""
-    """CPU architecture whose kernels a BLAS chose, such as `Haswell`."""
-    algorithm: str = ""
-    """The fastest algorithm of cuBLASLt."""
+    kernels: str = ""  # CPU architecture whose kernels a BLAS chose, such as `Haswell`
+    algorithm: str = ""  # the fastest algorithm of cuBLASLt
 
     @property
     def label(self) -> str:
@@ -71,8 +67,7 @@ class RegisterReading:
 
     meaning: str
     unit: str
-    confidence: str
-    """`none`, `low`, `medium` or `high`."""
+    confidence: str  # `none`, `low`, `medium` or `high`
 
 
 @dataclass(frozen=True)
@@ -80,10 +75,8 @@ class RegisterChange:
     """Change of one register over one evaluation."""
 
     index: int
-    label: str
-    """The framework's own name."""
-    delta: int | None
-    """None for a register that was not saved."""
+    label: str  # the framework's own name
+    delta: int | None  # None for a register that was not saved
     reading: RegisterReading
 
 
@@ -116,79 +109,58 @@ class AccountingIdentity:
 class DecodedCounters:
     """What the counters of one evaluation support. A number that they do not support is None."""
 
-    status: str
-    """A key of `ane.STATUSES`; numbers that rest on cycles are given for `ok` only."""
+    status: str  # a key of `ane.STATUSES`; numbers that rest on cycles are given for `ok` only
     layout: str | None = None
     """Where the DMA registers are: `dma17`, `dma21`, or None where the data does not say."""
     layout_evidence: tuple[str, ...] = ()
     macs_per_cycle_core: float | None = None
     """Multiply-accumulates / register 10, which is already summed over cores."""
-    macs_per_cycle_chip: float | None = None
-    """The same times `cores`."""
+    macs_per_cycle_chip: float | None = None  # the same times `cores`
     peak_macs_per_cycle_core: float | None = None
     """256 for FP16; for INT8 256 up to h15 and 512 from h16 on."""
     utilisation: float | None = None
     """Share of that peak, at most 1. None above it: see ABOVE_MAC_CEILING."""
     clock_hz: float | None = None
     """Register 10 / (hardware time x cores); from wall time it is a lower bound."""
-    ops_per_s: float | None = None
-    """2 operations per multiply-accumulate, by wall time."""
-    hw_ops_per_s: float | None = None
-    """The same by hardware time."""
-    ceiling_ops_per_s: float | None = None
-    """2 x peak x cores x clock_hz."""
-    dispatch_ns: float | None = None
-    """Wall time minus hardware time."""
-    dma_register: int | None = None
-    """The register taken for memory traffic."""
+    ops_per_s: float | None = None  # 2 operations per multiply-accumulate, by wall time
+    hw_ops_per_s: float | None = None  # the same by hardware time
+    ceiling_ops_per_s: float | None = None  # 2 x peak x cores x clock_hz
+    dispatch_ns: float | None = None  # wall time minus hardware time
+    dma_register: int | None = None  # the register taken for memory traffic
     dma_bytes: float | None = None
     """64 x that register, if it lies within the traffic bounds of the work."""
     dma_read_bytes: float | None = None
     dma_bytes_per_s: float | None = None
-    energy_units: float | None = None
-    """Accumulator of unknown unit; it gives no joules."""
+    energy_units: float | None = None  # accumulator of unknown unit; it gives no joules
     shares: tuple[CycleShare, ...] = ()
     identities: tuple[AccountingIdentity, ...] = ()
-    reasons: tuple[str, ...] = ()
-    """Keys of `ane.REASONS`."""
+    reasons: tuple[str, ...] = ()  # keys of `ane.REASONS`
     windows_used: int = 0
-    windows_reset: int = 0
-    """Windows left out because counters went backwards."""
-    windows_shared: int = 0
-    """Windows left out because another program used the engine."""
-    registers: tuple[RegisterChange, ...] = ()
-    """Every raw change, whatever the status."""
+    windows_reset: int = 0  # windows left out because counters went backwards
+    windows_shared: int = 0  # windows left out because another program used the engine
+    registers: tuple[RegisterChange, ...] = ()  # every raw change, whatever the status
 
 
 @dataclass(frozen=True)
 class EvaluationWork:
     """What one evaluation of a chain does, as its counters are judged."""
 
-    macs: int
-    """Multiply-accumulates by the usual count, products with padding included."""
-    traffic_bytes: tuple[int, int]
-    """Least and most bytes moved to and from memory."""
-    precision: str
-    """What the multipliers work on: `fp16` or `int8`."""
+    macs: int  # multiply-accumulates by the usual count, products with padding included
+    traffic_bytes: tuple[int, int]  # least and most bytes moved to and from memory
+    precision: str  # what the multipliers work on: `fp16` or `int8`
 
 
 @dataclass(frozen=True)
 class Counters:
     """Hardware counters of the Neural Engine for one evaluation."""
 
-    status: str
-    """A key of `ane.STATUSES`."""
-    sentence: str = ""
-    """What the status means, and what to do about it."""
+    status: str  # a key of `ane.STATUSES`
+    sentence: str = ""  # what the status means, and what to do about it
     detail: str = ""
-    helper: str = ""
-    """The executable that read them: `signed` or `shipped`."""
-    wall_s: float | None = None
-    """Median time of one evaluation by the host's clock."""
-    hw_s: float | None = None
-    """The same by the driver."""
-    decoded: DecodedCounters | None = None
-    """None where there were no registers."""
+    helper: str = ""  # the executable that read them: `signed` or `shipped`
+    wall_s: float | None = None  # median time of one evaluation by the host's clock
+    hw_s: float | None = None  # the same by the driver
+    decoded: DecodedCounters | None = None  # None where there were no registers
     work: EvaluationWork | None = None
     raw: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """What the helper process returned, unchanged."""
@@ -208,8 +180,7 @@ class RailEnergy:
 class Power:
     """Energy from IOReport around the timed runs."""
 
-    status: str
-    """`ok`, or why there are no energies: docs/power.md."""
+    status: str  # `ok`, or why there are no energies: docs/power.md
     detail: str = ""
     window_s: float | None = None
     rails: tuple[RailEnergy, ...] = ()
@@ -225,31 +196,19 @@ class Power:
 class Details:
     """What engines add to a result."""
 
-    shared_window: SharedWindow | None = None
-    """Engine mlx on device hybrid."""
-    fits_in: str | None = None
-    """Engine native: the cache level that holds all arrays, or `memory`."""
-    core_clock_hz: float | None = None
-    """Engine native: clock of the cores under a peak chain."""
+    shared_window: SharedWindow | None = None  # engine mlx on device hybrid
+    fits_in: str | None = None  # engine native: the cache level that holds all arrays, or `memory`
+    core_clock_hz: float | None = None  # engine native: clock of the cores under a peak chain
     chip_clock_hz: float | None = None
     """Engine kernel: clock of the GPU, counted by the kernel itself."""
-    clock_peak: ClockPeak | None = None
-    """Engines native and kernel: the peak at that clock."""
+    clock_peak: ClockPeak | None = None  # engines native and kernel: the peak at that clock
     ops_per_clock: int | None = None
     """Engine kernel: operations of the whole GPU per clock cycle, for this dtype."""
-    not_a_ceiling: str = ""
-    """Engine kernel: why the rate is not a ceiling of this chip."""
-    library: VendorLibrary | None = None
-    """Engine library."""
-    compile_s: float | None = None
-    """Engine mpsgraph: time to compile or load the chain."""
-    device_name: str = ""
-    """Engine mpsgraph: the device that the chain was compiled for."""
-    relative_error: float | None = None
-    """Engine mpsgraph: of the compared outputs."""
-    placement: Placement | None = None
-    """Engine mpsgraph on device ane."""
-    counters: Counters | None = None
-    """Engine mpsgraph on device ane."""
-    power: Power | None = None
-    """Engine mpsgraph on device ane."""
+    not_a_ceiling: str = ""  # engine kernel: why the rate is not a ceiling of this chip
+    library: VendorLibrary | None = None  # engine library
+    compile_s: float | None = None  # engine mpsgraph: time to compile or load the chain
+    device_name: str = ""  # engine mpsgraph: the device that the chain was compiled for
+    relative_error: float | None = None  # engine mpsgraph: of the compared outputs
+    placement: Placement | None = None  # engine mpsgraph on device ane
+    counters: Counters | None = None  # engine mpsgraph on device ane
+    power: Power | None = None  # engine mpsgraph on device ane

@@ -1,7 +1,5 @@
 """DTYPES: the names of --dtype, how elements are stored and how operations are counted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

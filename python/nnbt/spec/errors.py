@@ -1,7 +1,5 @@
 """Errors whose text is a sentence for the user: Unsupported, Refusal, StepError."""
 
-from __future__ import annotations
-
 from nnbt._native import Unsupported
 
 __all__ = ["Refusal", "StepError", "Unsupported"]

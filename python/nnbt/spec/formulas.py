@@ -1,18 +1,11 @@
 """Bytes and operations of one run of a case: the arithmetic of METRICS, before allocation."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from nnbt import _native
+from nnbt.spec.case import Case
 from nnbt.spec.dtypes import DType, dtype
 
-if TYPE_CHECKING:
-    from nnbt.spec.case import Case
-
 EXACT_OPS_PER_ELEMENT = 5
-_MAKING = 2
-"""Matrices' worth of memory that making random inputs takes in addition."""
+_MAKING = 2  # matrices' worth of memory that making random inputs takes in addition
 _ARRAYS = {row.name: row.reads + row.writes for row in _native.stream_kernels()}
 
 

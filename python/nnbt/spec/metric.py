@@ -1,17 +1,11 @@
 """METRICS: what can be measured, and how its work is counted."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from nnbt.spec import conv, formulas
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from nnbt.spec.case import Case
-    from nnbt.spec.dtypes import DType
+from nnbt.spec.case import Case
+from nnbt.spec.dtypes import DType
 
 
 def _smaller_matrix(case: Case, device: str) -> dict[str, int]:
@@ -59,12 +53,11 @@ _CEILING_FORMULAS = {
     "library": "2 n^3 operations per product, complex64 8 n^3, also for integers",
 }
 
+# fmt: off
 METRICS: dict[str, Metric] = {
     row.name: row
     for row in (
-        Metric(
-            "bandwidth",
-            "memory bandwidth of an n x n copy (or a + b)",
+        Metric("bandwidth", "memory bandwidth of an n x n copy (or a + b)",
             {
                 "copy": "2 n^2 x bytes per element: reads a, writes c",
                 "add": "3 n^2 x bytes per element: reads a and b, writes c",
@@ -77,45 +70,22 @@ METRICS: dict[str, Metric] = {
                 "once",
                 "hybrid": "CPU copy and GPU operation at the same time: all bytes over the wall "
                 "time of the shared window",
-            },
-            ("op", "cpu_workers", "data"),
-            "work_bytes",
-            formulas.bandwidth_sizes,
-        ),
-        Metric(
-            "flops",
-            "throughput of one n x n matrix product in one evaluation",
-            _FLOPS_FORMULAS | _CEILING_FORMULAS,
-            ("cpu_workers", "data"),
-            "work_ops",
-            formulas.flops_sizes,
-        ),
-        Metric(
-            "flops_graph",
-            "throughput of --graph-steps products z = z b in one lazy evaluation",
+            }, ("op", "cpu_workers", "data"), "work_bytes", formulas.bandwidth_sizes),
+        Metric("flops", "throughput of one n x n matrix product in one evaluation",
+            _FLOPS_FORMULAS | _CEILING_FORMULAS, ("cpu_workers", "data"), "work_ops",
+            formulas.flops_sizes),
+        Metric("flops_graph", "throughput of --graph-steps products z = z b in one lazy evaluation",
             {kind: f"--graph-steps x {text}" for kind, text in _FLOPS_FORMULAS.items()},
-            ("graph_steps", "cpu_workers", "data"),
-            "work_ops",
-            formulas.flops_sizes,
-            chain=True,
-        ),
-        Metric(
-            "conv",
-            "throughput of a chain of 2-D convolutions with n x n images",
+            ("graph_steps", "cpu_workers", "data"), "work_ops", formulas.flops_sizes, chain=True),
+        Metric("conv", "throughput of a chain of 2-D convolutions with n x n images",
             {
                 "all dtypes": "2 B n^2 C C K^2 operations per layer, including products with "
                 "padding (as in published tables)",
                 "exact": "the same without products with padding: n K becomes the number of taps "
                 "inside the image, 3 n - 2 for K = 3",
-            },
-            ("batch", "channels", "layers", "kernel", "weights", "enqueue", "data"),
-            "work_ops",
-            conv.conv_sizes,
-            rate_unit="OP/s",
-            chain=True,
-            smaller=conv.smaller,
-            default_sizes=(256,),
-            published_results=True,
-        ),
+            }, ("batch", "channels", "layers", "kernel", "weights", "enqueue", "data"), "work_ops",
+            conv.conv_sizes, rate_unit="OP/s", chain=True, smaller=conv.smaller,
+            default_sizes=(256,), published_results=True),
     )
 }
+# fmt: on

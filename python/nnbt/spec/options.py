@@ -10,14 +10,12 @@ from __future__ import annotations
 import contextlib
 import operator
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from nnbt.spec.errors import Refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 DATA = {
     "normal": "normal distribution, full mantissa; integers uniform over their whole range",
@@ -314,8 +312,7 @@ def _of_fields() -> Iterator[Option]:
 OPTIONS: dict[str, Option] = {
     row.name: row
     for row in sorted(
-        (*_of_fields(), *_PARAMS, *_COMMAND_ONLY),
-        key=lambda row: get_args(Group).index(row.group),
+        (*_of_fields(), *_PARAMS, *_COMMAND_ONLY), key=lambda row: get_args(Group).index(row.group)
     )
 }
 

@@ -4,16 +4,12 @@ The error of the output tells the number of correct bits. Where it cannot tell T
 or nothing was compared, the answer is what MLX does on that device.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, Literal
 
 PrecisionName = Literal["", "full", "TF32", "reduced", "unknown"]
 """How a float32 or complex64 product was computed; empty for dtypes that have one precision only.
@@ -25,8 +21,7 @@ ROUNDING_BITS = 1.2
 """-log2 of the relative RMS error of values rounded to p bits is p + 1.2 (normal distribution)."""
 LEAST_BITS = {53: 40.0, 24: 8.5, 11: 7.5, 8: 5.0}
 """By mantissa bits of the dtype: an output with fewer correct bits is wrong."""
-BITS_MARGIN = 2.5
-"""A result may have so many bits fewer than `expected_bits`."""
+BITS_MARGIN = 2.5  # a result may have so many bits fewer than `expected_bits`
 TF32_MANTISSA = 11
 TF32_MOST_BITS = 14.0
 """Random data never shows more correct bits of a TF32 product: 10.1 to 11 were measured."""

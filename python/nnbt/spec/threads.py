@@ -1,11 +1,8 @@
 """Thread counts of a sweep, and the knee from which more threads no longer help."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
-THREADS = "cpu_workers"
-"""The parameter of a case that a thread sweep varies."""
+THREADS = "cpu_workers"  # the parameter of a case that a thread sweep varies
 KNEE_SHARE = 0.95
 """The knee is the fewest threads whose rate is at least this share of the best of the sweep."""
 

@@ -1,7 +1,5 @@
 """Workload: what an engine builds, to be timed and checked."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -24,8 +22,7 @@ class SamplesLike(Protocol):
     readings: list[Any]
 
 
-Measure = Callable[..., SamplesLike]
-"""The timing loop, with the parameters of nnbt.measure."""
+Measure = Callable[..., SamplesLike]  # the timing loop, with the parameters of nnbt.measure
 
 NO_DETAILS = Details()
 

@@ -1,15 +1,9 @@
 """A ladder as text: bars to scale, then one sentence for each large loss."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from nnbt.ladder.rungs import Ladder, Loss, Rung
 from nnbt.results.columns import VERDICT_SYMBOLS
 from nnbt.results.numbers import rate_text
 from nnbt.terminal.stream import wrapped
-
-if TYPE_CHECKING:
-    from nnbt.ladder.rungs import Ladder, Loss, Rung
 
 BAR_CELLS = 32
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -43,7 +37,8 @@ def ladder_text(ladder: Ladder, width: int | None, *, ascii_only: bool = False) 
     for rung in ladder.rungs:
         label = f"  {rung.kind.label:{labels}}  "
         if rung.rate is None:
-            lines += wrapped(f"{label.strip():{labels}}  - {_without(rung)}", width, "  ")
+            why = f"{rung.verdict}: {rung.reason}" if rung.verdict else rung.reason
+            lines += wrapped(f"{label.strip():{labels}}  - {why}", width, "  ")
             continue
         drawn = bar(rung.rate / largest, ascii_only=ascii_only)
         lines.append(
@@ -55,10 +50,6 @@ def ladder_text(ladder: Ladder, width: int | None, *, ascii_only: bool = False) 
     for sentence in filter(None, sentences):
         lines += wrapped(sentence, width, "  ")
     return "\n".join(lines) + "\n"
-
-
-def _without(rung: Rung) -> str:
-    return f"{rung.verdict}: {rung.reason}" if rung.verdict else rung.reason
 
 
 def _by(rung: Rung) -> str:

@@ -1,18 +1,14 @@
 """What a run shows while it is in progress, on stderr; results go to stdout."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from nnbt.pipeline.listener import Listener
+from nnbt.pipeline.plan import Plan
+from nnbt.results.result import Result, Run
+from nnbt.spec.case import Case
 from nnbt.terminal.stream import terminal_width, wrapped
 from nnbt.terminal.tables import header_lines, print_rows
-
-if TYPE_CHECKING:
-    from nnbt.pipeline.plan import Plan
-    from nnbt.results.result import Result, Run
-    from nnbt.spec.case import Case
 
 _SHOW_AFTER_S = 1.0
 _REDRAW_S = 0.5

@@ -1,15 +1,10 @@
 """What an output stream can show: its width, colors and symbols."""
 
-from __future__ import annotations
-
 import os
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TextIO
 
 from nnbt.results.columns import ASCII_SYMBOLS
-
-if TYPE_CHECKING:
-    from typing import TextIO
 
 
 def use_color(stream: TextIO) -> bool:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from nnbt.pipeline.matrix import explained
-from nnbt.results.columns import chosen, shown
+from nnbt.results.columns import Column, chosen, shown
+from nnbt.results.result import Result, Run
 from nnbt.terminal.stream import can_draw, in_ascii, terminal_width, use_color, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from rich.table import Table
-
-    from nnbt.results.columns import Column
-    from nnbt.results.result import Result, Run
 
 _STYLES = {"VALID": "green", "SUSPECT": "yellow", "INVALID": "bold red", "ERROR": "bold red"}
 

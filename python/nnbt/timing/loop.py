@@ -1,13 +1,9 @@
 """The one timing loop, wherever a Step runs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from nnbt import _native
-
-if TYPE_CHECKING:
-    from nnbt.spec.workload import SamplesLike, Step
+from nnbt.spec.workload import SamplesLike, Step
 
 
 @runtime_checkable

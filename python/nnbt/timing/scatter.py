@@ -1,21 +1,14 @@
 """Scatter: whether run times are those of one steady state."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from nnbt import _native
-from nnbt.timing.statistics import relative_half_width
+from nnbt.timing.statistics import Summary, relative_half_width
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nnbt.timing.statistics import Summary
-
-TREND_SAMPLES = 10
-"""Drift and modes need so many samples."""
+TREND_SAMPLES = 10  # drift and modes need so many samples
 DRIFT_RANK = 0.7
 DRIFT_CHANGE = 0.10
 INTERVAL_WIDTH = 0.10

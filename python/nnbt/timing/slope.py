@@ -4,29 +4,20 @@
 that a lazy library did the work: work that was merged, cached or skipped does not double with K.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from nnbt.spec.workload import Step, Workload
+from nnbt.spec.workload import Step, Workload
 
 NO_TIME = "it needs more than its share of the timed window: raise --max-seconds or --runs"
 NO_MEMORY = "there is no memory for more than one unit"
 K_VALUES = (1, 2, 4, 8)
-MORE_K_VALUES = (16, 32, 64)
-"""Added while the fixed cost still hides the unit."""
-DOUBLING = (1.8, 2.2)
-"""t(K) / t(K / 2) of work that was done, without the fixed cost."""
+MORE_K_VALUES = (16, 32, 64)  # added while the fixed cost still hides the unit
+DOUBLING = (1.8, 2.2)  # t(K) / t(K / 2) of work that was done, without the fixed cost
 ROUNDS = 3
 MOST_ROUNDS = 30
-RETRY_S = 1.0
-"""Seconds of further rounds before a result that does not prove the work is accepted."""
+RETRY_S = 1.0  # seconds of further rounds before a result that does not prove the work is accepted
 RETRY_LEAST = 3
 """At least so many tries: in a single one next to a compiler, 2 units of 0.5 s took 1.13 of 1."""
 FLOORS_FOR_PROOF = 10.0

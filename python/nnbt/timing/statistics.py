@@ -1,18 +1,11 @@
 """Statistics of run times; the arithmetic is native (cpp/measure/stats.cpp)."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from nnbt import _native
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-
-MIN_SAMPLES = 5
-"""With fewer there is no confidence interval."""
+MIN_SAMPLES = 5  # with fewer there is no confidence interval
 
 
 @dataclass(frozen=True)

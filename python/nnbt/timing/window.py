@@ -1,17 +1,12 @@
 """Windows of timed runs: a second one where the first is noisy."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from nnbt.spec.workload import SamplesLike
 from nnbt.timing.scatter import Scatter, scatter
 from nnbt.timing.statistics import MIN_SAMPLES, summarize
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from nnbt.spec.workload import SamplesLike
 
 
 @dataclass(frozen=True)
@@ -29,9 +24,7 @@ class OtherWindow:
     samples_ns: tuple[int, ...]
 
 
-def steady_window(
-    window: Callable[[], SamplesLike],
-) -> tuple[SamplesLike, OtherWindow | None]:
+def steady_window(window: Callable[[], SamplesLike]) -> tuple[SamplesLike, OtherWindow | None]:
     """The runs to report and, where there was another window, that one.
 
     On a shared machine one window in fifteen is noisy because of background load. The second

@@ -3,15 +3,10 @@
 Each function returns the sentence if its check fails, else None.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from nnbt.spec.details import AccountingIdentity, DecodedCounters
-    from nnbt.verdict.evidence import Evidence
+from nnbt.spec.details import AccountingIdentity, DecodedCounters
+from nnbt.verdict.evidence import Evidence
 
 _PUBLISHED_CLAIM = "published_closure"
 """Tests what somebody published, not the registers: it contradicts framework_closure."""

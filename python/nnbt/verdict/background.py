@@ -3,12 +3,7 @@
 Each function returns the sentence if its check fails, else None.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from nnbt.verdict.evidence import Evidence
+from nnbt.verdict.evidence import Evidence
 
 STEAL_SHARE = 0.10
 OTHER_SHARE = 0.25
@@ -17,8 +12,7 @@ BUSY_SHARE = 0.95
 SHORT_WINDOW_S = 0.5
 """In shorter windows the ticks (10 ms per CPU) that CPU time is counted in look like background
 load: in 11 % of rows of 0.15 s on an idle host."""
-TICKS_S = 0.02
-"""Possible error of CPU time, per CPU: one tick at each end."""
+TICKS_S = 0.02  # possible error of CPU time, per CPU: one tick at each end
 OVERLAP_LEAST = 0.9
 
 

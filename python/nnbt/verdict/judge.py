@@ -1,14 +1,8 @@
 """Evidence to verdict and reasons, by the CHECKS table."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from nnbt.results.result import Reason, Severity, Verdict
 from nnbt.verdict.checks import CHECKS
-
-if TYPE_CHECKING:
-    from nnbt.verdict.evidence import Evidence
+from nnbt.verdict.evidence import Evidence
 
 _WORST_FIRST: dict[Severity, Verdict] = {
     "invalid": "INVALID",

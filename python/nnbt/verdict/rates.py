@@ -3,18 +3,13 @@
 Each function returns the sentence if its check fails, else None.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from nnbt.verdict.evidence import Evidence
+from nnbt.verdict.evidence import Evidence
 
 CEILING_SUSPECT = 1.02
 CEILING_INVALID = 1.20
-CACHE_FACTOR = 4
-"""STREAM's rule: each array at least so many times the last-level cache."""
+CACHE_FACTOR = 4  # STREAM's rule: each array at least so many times the last-level cache
 
 
 def no_rate(e: Evidence) -> str | None:

@@ -3,20 +3,13 @@
 Each function returns the sentence if its check fails, else None.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from nnbt.timing.slope import DOUBLING, HEADLINE_SHARE, headline_share
 from nnbt.verdict.background import background_load, too_short_for_background_load
-
-if TYPE_CHECKING:
-    from nnbt.verdict.evidence import Evidence
+from nnbt.verdict.evidence import Evidence
 
 UNCLEAR_DOUBLING = 1.4
 BENT_RESIDUAL = 0.5
-MEDIAN_RATIO = 1.8
-"""The largest of 692 rows on two CPUs without background load was 1.75."""
+MEDIAN_RATIO = 1.8  # the largest of 692 rows on two CPUs without background load was 1.75
 
 
 def work_not_done(e: Evidence) -> str | None:

@@ -3,23 +3,16 @@
 Each check returns its sentence if it fails, else None.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from nnbt.timing import scatter
+from nnbt.timing.scatter import Scatter
 from nnbt.timing.statistics import MIN_SAMPLES
-
-if TYPE_CHECKING:
-    from nnbt.timing.scatter import Scatter
-    from nnbt.timing.window import OtherWindow
-    from nnbt.verdict.evidence import Evidence
+from nnbt.timing.window import OtherWindow
+from nnbt.verdict.evidence import Evidence
 
 FLOOR_SHARE = 0.05
 CLOCK_TICKS = 1000
 FAULTS_PER_MIB = 1.0
-LEAST_FAULTS = 1000
-"""Any process has fewer than this (4 MiB), whatever it does."""
+LEAST_FAULTS = 1000  # any process has fewer than this (4 MiB), whatever it does
 
 
 def page_faults(e: Evidence) -> str | None:

@@ -3,16 +3,11 @@
 Each function returns the sentence if its check fails, else None.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 from nnbt.spec.precision import BITS_MARGIN, LEAST_BITS, effective_bits, expected_bits
-
-if TYPE_CHECKING:
-    from nnbt.spec.workload import DataShare
-    from nnbt.verdict.evidence import Evidence
+from nnbt.spec.workload import DataShare
+from nnbt.verdict.evidence import Evidence
 
 ZERO_SHARE = 0.5
 ZERO_SIGMAS = 4

@@ -1,18 +1,11 @@
 """Engine `kernel`: GPU ceilings, by kernels that keep one unit of the chip busy."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from nnbt.machine.mlx_runtime import load_mlx
-from nnbt.spec.cell import Cell, Engine
+from nnbt.spec.case import Case
+from nnbt.spec.cell import Cell, Engine, Request
 from nnbt.spec.formulas import no_sizes
-
-if TYPE_CHECKING:
-    from nnbt.spec.case import Case
-    from nnbt.spec.cell import Request
-    from nnbt.spec.options import Options
-    from nnbt.spec.workload import Workload
+from nnbt.spec.options import Options
+from nnbt.spec.workload import Workload
 
 OPS = ("read", "write", "copy", "add", "triad", "bulk_read", "bulk_copy")
 DTYPES = ("float32", "tfloat32", "float16", "bfloat16", "int8", "float8_e4m3")
@@ -38,34 +31,19 @@ def _cases(case: Case, options: Options) -> list[Case]:
     return cases(case, options)
 
 
+# fmt: off
 ENGINE = Engine(
     "kernel",
     "own kernels on the GPU, through mx.fast.cuda_kernel or metal_kernel",
     (
-        Cell(
-            "bandwidth",
-            ("gpu",),
-            _build,
-            ("inexact", "exact"),
-            ops=OPS,
-            params=("op",),
-            default_sizes=_default_sizes,
-            expand=_cases,
+        Cell("bandwidth", ("gpu",), _build, ("inexact", "exact"), ops=OPS, params=("op",),
+            default_sizes=_default_sizes, expand=_cases,
             explain="memory bandwidth ceiling: loops that only read and write (STREAM)",
-            ceiling=True,
-        ),
-        Cell(
-            "flops",
-            ("gpu",),
-            _build,
-            dtypes=DTYPES,
-            params=(),
-            sizes=no_sizes,
-            sized=False,
-            expand=_cases,
-            explain="compute ceiling: one instruction on registers only",
-            ceiling=True,
-        ),
+            ceiling=True),
+        Cell("flops", ("gpu",), _build, dtypes=DTYPES, params=(), sizes=no_sizes, sized=False,
+            expand=_cases, explain="compute ceiling: one instruction on registers only",
+            ceiling=True),
     ),
     load_mlx,
 )
+# fmt: on

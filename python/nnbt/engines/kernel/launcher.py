@@ -4,9 +4,9 @@ They run through mx.fast.cuda_kernel and mx.fast.metal_kernel: compiled on this 
 any MLX operation. `mx` is mlx.core.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,23 +16,6 @@ from nnbt.engines.kernel.sources.rows import Kernel, Launch, MlxArray, Work
 from nnbt.engines.kernel.sources.streams import STREAMS
 from nnbt.machine.cuda import multiprocessors
 from nnbt.spec.errors import Refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import ModuleType
-
-__all__ = [
-    "KERNELS",
-    "OPS_PER_CLOCK",
-    "Built",
-    "Kernel",
-    "Work",
-    "build",
-    "compute_capability",
-    "multiprocessors",
-    "ops_per_clock",
-    "refusal",
-]
 
 KERNELS: dict[str, Kernel] = {row.key: row for row in (*STREAMS, *COMPUTE)}
 
@@ -71,23 +54,11 @@ def compute_capability(mx: ModuleType) -> tuple[int, int] | None:
 # 8.9 and 12.0 are missing: GeForce and professional cards of one compute capability differ by two.
 OPS_PER_CLOCK: dict[tuple[int, int], dict[str, int]] = {
     (8, 0): {"float32": 128, "tfloat32": 1024, "float16": 2048, "bfloat16": 2048, "int8": 4096},
-    (9, 0): {
-        "float32": 256,
-        "tfloat32": 2048,
-        "float16": 4096,
-        "bfloat16": 4096,
-        "int8": 8192,
-        "float8_e4m3": 8192,
-    },
-    (10, 0): {
-        "float32": 256,
-        "tfloat32": 4096,
-        "float16": 8192,
-        "bfloat16": 8192,
-        "int8": 16384,
-        "float8_e4m3": 16384,
-    },
-}
+    (9, 0): {"float32": 256, "tfloat32": 2048, "float16": 4096, "bfloat16": 4096, "int8": 8192,
+             "float8_e4m3": 8192},
+    (10, 0): {"float32": 256, "tfloat32": 4096, "float16": 8192, "bfloat16": 8192, "int8": 16384,
+              "float8_e4m3": 16384},
+}  # fmt: skip
 
 
 def ops_per_clock(dtype: str, capability: tuple[int, int]) -> int | None:

@@ -1,35 +1,29 @@
 """Builders of engine `kernel`: GPU ceilings, by kernels that keep one unit of the chip busy."""
 
-from __future__ import annotations
-
 import math
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from nnbt.engines.kernel import launcher as gpu_kernels
+from nnbt.engines.kernel.launcher import Built
+from nnbt.engines.kernel.sources.chip_clock import ChipClock
 from nnbt.engines.kernel.sources.instructions import UNTRIED, has_tcgen05, successor_note
+from nnbt.engines.kernel.sources.rows import Kernel
 from nnbt.machine import mlx
+from nnbt.machine.cuda import multiprocessors
 from nnbt.machine.mlx_runtime import default_stream, empty_evaluation
+from nnbt.spec.case import Case
+from nnbt.spec.cell import Request
 from nnbt.spec.details import ClockPeak, Details
 from nnbt.spec.dtypes import dtype
 from nnbt.spec.errors import Refusal
 from nnbt.spec.metric import METRICS
-from nnbt.spec.workload import After, Workload, self_checked
+from nnbt.spec.options import Options
+from nnbt.spec.workload import After, Answer, Workload, self_checked
 
-if TYPE_CHECKING:
-    from nnbt.engines.kernel.launcher import Built, Kernel
-    from nnbt.engines.kernel.sources.chip_clock import ChipClock
-    from nnbt.spec.case import Case
-    from nnbt.spec.cell import Request
-    from nnbt.spec.options import Options
-    from nnbt.spec.workload import Answer
-
-LAUNCHES = 8
-"""Launches in the longest evaluation of a slope, each with its own inputs and outputs."""
+LAUNCHES = 8  # launches in the longest evaluation of a slope, each with its own inputs and outputs
 MOST_LAUNCHES = 64
-UNITS = 4
-"""Launches in one timed run, so that launch overhead is a small part of it."""
+UNITS = 4  # launches in one timed run, so that launch overhead is a small part of it
 RUN_BYTES = 2**29
 """Least bytes that the launches of a run move together: more than fits in the caches of a GPU."""
 LEAST_SHARE, MOST_SHARE = 0.05, 1.1
@@ -76,7 +70,7 @@ def _chip_clock(
     note = f"chip clock {mhz:,.0f} MHz by its own counter"
     if ops_per_clock is None:
         return note, Details(chip_clock_hz=clock.hz)
-    peak, units = ops_per_clock * clock.hz, gpu_kernels.multiprocessors()
+    peak, units = ops_per_clock * clock.hz, multiprocessors()
     source = (
         f"{units} SM x {ops_per_clock // units:,} operations per clock x {mhz:,.0f} MHz, counted "
         "on the chip"

@@ -1,16 +1,9 @@
 """Engine `library`: the matrix product of the vendor's own library."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from nnbt.machine.cuda import cuda_devices
-from nnbt.spec.cell import Cell, Engine, Runtime
+from nnbt.spec.cell import Cell, Engine, Load, Request, Runtime
 from nnbt.spec.formulas import product_sizes
-
-if TYPE_CHECKING:
-    from nnbt.spec.cell import Load, Request
-    from nnbt.spec.workload import Workload
+from nnbt.spec.workload import Workload
 
 BLAS_DTYPES = ("float32", "float64", "complex64")
 CUBLASLT_DTYPES = ("float32", "tfloat32", "float16", "bfloat16", "int8", "float8_e4m3")
@@ -32,28 +25,16 @@ def _load(load: Load) -> Runtime:
     return Runtime({"device_name": here[0].name, "device_uuid": here[0].uuid})
 
 
+# fmt: off
 ENGINE = Engine(
     "library",
     "the vendor's matrix product: NumPy's BLAS on the CPU, cuBLASLt on an NVIDIA GPU",
     (
-        Cell(
-            "flops",
-            ("cpu",),
-            _build,
-            dtypes=BLAS_DTYPES,
-            params=("cpu_workers",),
-            sizes=product_sizes,
-            explain=_EXPLAIN,
-        ),
-        Cell(
-            "flops",
-            ("gpu",),
-            _build,
-            dtypes=CUBLASLT_DTYPES,
-            params=(),
-            sizes=product_sizes,
-            explain=_EXPLAIN,
-        ),
+        Cell("flops", ("cpu",), _build, dtypes=BLAS_DTYPES, params=("cpu_workers",),
+            sizes=product_sizes, explain=_EXPLAIN),
+        Cell("flops", ("gpu",), _build, dtypes=CUBLASLT_DTYPES, params=(), sizes=product_sizes,
+            explain=_EXPLAIN),
     ),
     _load,
 )
+# fmt: on

@@ -4,25 +4,20 @@ Types and values are those of cublasLt.h, cublas_api.h, library_types.h and driv
 CUDA 13; tests/test_vendor.py compares them with the headers.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import re
 import weakref
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nnbt._native import Unsupported
 from nnbt.machine.cuda import find_library
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
 
 WORKSPACE_BYTES = 64 * 2**20
 
@@ -67,14 +62,12 @@ class Precision:
     output: str
     compute: str
     scale: str
-    output_dtype: str
-    """NumPy dtype of the output's bits."""
+    output_dtype: str  # NumPy dtype of the output's bits
     tolerance: float
     """Limit of the largest error over the largest value; covers the rounding of the output."""
     fast_accumulation: bool = False
     """Whether to try the faster, less precise accumulation of 8-bit floats too."""
-    multiple: int = 1
-    """n must be a multiple of it (cuBLAS manual, cublasLtMatmul, alignment)."""
+    multiple: int = 1  # n must be a multiple of it (cuBLAS manual, cublasLtMatmul, alignment)
 
 
 # cudaDataType_t, cublasStatus_t and cublasComputeType_t
@@ -163,6 +156,11 @@ def _call(name: str, *arguments: object) -> None:
         raise Unsupported(f"{name} of {soname} returned error {error}.")
 
 
+def _at(value: Any) -> tuple[Any, int]:
+    """Address and bytes of a ctypes object."""
+    return ctypes.byref(value), ctypes.sizeof(value)
+
+
 @cache
 def _names(kind: str) -> dict[int, str]:
     """Names of tiles, stages or clusters from the header beside the library; empty without it."""
@@ -230,13 +228,7 @@ class Matmul:
         if fast_accumulation:
             attributes.append((CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast))
         for attribute, value in attributes:
-            _call(
-                "cublasLtMatmulDescSetAttribute",
-                description,
-                attribute,
-                ctypes.byref(value),
-                ctypes.sizeof(value),
-            )
+            _call("cublasLtMatmulDescSetAttribute", description, attribute, *_at(value))
         return description
 
     def algorithms(self, description: ctypes.c_void_p, most: int) -> list[HeuristicResult]:
@@ -245,28 +237,15 @@ class Matmul:
             "cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceDestroy"
         )
         limit = ctypes.c_uint64(WORKSPACE_BYTES)
-        _call(
-            "cublasLtMatmulPreferenceSetAttribute",
-            preference,
-            CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-            ctypes.byref(limit),
-            ctypes.sizeof(limit),
-        )
+        attribute = CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
+        _call("cublasLtMatmulPreferenceSetAttribute", preference, attribute, *_at(limit))
         results, count = (HeuristicResult * most)(), ctypes.c_int()
         with contextlib.suppress(NotSupported):
             _call(
-                "cublasLtMatmulAlgoGetHeuristic",
-                self._handle,
-                description,
-                self._in_layout,
-                self._in_layout,
-                self._out_layout,
-                self._out_layout,
-                preference,
-                most,
-                results,
+                "cublasLtMatmulAlgoGetHeuristic", self._handle, description, self._in_layout,
+                self._in_layout, self._out_layout, self._out_layout, preference, most, results,
                 ctypes.byref(count),
-            )
+            )  # fmt: skip
         return [result for result in results[: count.value] if result.state == 0]
 
     def run(self, description: ctypes.c_void_p, algorithm: Algorithm, count: int) -> None:
@@ -304,14 +283,8 @@ def name_algorithm(algorithm: Algorithm) -> str:
         (CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, "cluster", "CLUSTER_SHAPE", ctypes.c_uint16),
     ):
         value, written = width(), ctypes.c_size_t()
-        _call(
-            "cublasLtMatmulAlgoConfigGetAttribute",
-            ctypes.byref(algorithm),
-            attribute,
-            ctypes.byref(value),
-            ctypes.sizeof(value),
-            ctypes.byref(written),
-        )
+        given = (ctypes.byref(algorithm), attribute, *_at(value), ctypes.byref(written))
+        _call("cublasLtMatmulAlgoConfigGetAttribute", *given)
         name = _names(kind).get(value.value, str(value.value)) if kind else str(value.value)
         parts.append(f"{label} {name}")
     return ", ".join(parts)

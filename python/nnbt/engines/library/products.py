@@ -1,10 +1,11 @@
 """Matrix products by the vendor's own library: cuBLASLt and NumPy's BLAS."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+import ctypes
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nnbt import _native
 from nnbt._native import Unsupported
@@ -12,12 +13,6 @@ from nnbt.engines.library import cublaslt
 from nnbt.spec.details import VendorLibrary
 from nnbt.spec.errors import Refusal
 from nnbt.spec.formats import FORMATS, uniform_bits
-
-if TYPE_CHECKING:
-    import ctypes
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
 
 HEURISTICS = 16
 """Algorithms that cuBLASLt may propose; each is run a few times, the fastest is used."""

@@ -1,18 +1,14 @@
 """Builders of engine `library`: the matrix product of the vendor's own library."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt.engines.library import products as vendor
+from nnbt.spec.cell import Request
 from nnbt.spec.details import Details
 from nnbt.spec.dtypes import dtype
 from nnbt.spec.errors import Refusal
 from nnbt.spec.workload import After, Step, Workload, self_checked
-
-if TYPE_CHECKING:
-    from nnbt.spec.cell import Request
 
 SLOPE_PRODUCTS = 64
 """Most products in one step of a slope: no library notices that they share inputs and output."""

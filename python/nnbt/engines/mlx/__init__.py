@@ -1,19 +1,11 @@
 """Engines `mlx` and `mlx-compiled`: MLX, one evaluation of a lazy graph."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from nnbt.machine.mlx_runtime import load_mlx
-from nnbt.spec.cell import Cell, Engine
+from nnbt.spec.cell import Cell, Engine, Request
 from nnbt.spec.conv import MLX_DTYPES
-from nnbt.spec.dtypes import dtype
+from nnbt.spec.dtypes import FamilyName, dtype
 from nnbt.spec.formulas import hybrid_sizes
-
-if TYPE_CHECKING:
-    from nnbt.spec.cell import Request
-    from nnbt.spec.dtypes import FamilyName
-    from nnbt.spec.workload import Workload
+from nnbt.spec.workload import Workload
 
 _PRODUCTS: tuple[FamilyName, ...] = ("inexact", "quantized")
 _DENSE: tuple[FamilyName, ...] = ("inexact", "exact")

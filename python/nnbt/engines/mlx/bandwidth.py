@@ -1,27 +1,20 @@
 """Builder of bandwidth on one device, engine `mlx`: copy or add, with every byte compared."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
 
-from nnbt.engines.mlx.data import on_host, share_of
+from nnbt.engines.mlx.data import Place, Split, on_host, share_of
 from nnbt.engines.mlx.setup import Inputs, Setup
+from nnbt.spec.cell import Request
 from nnbt.spec.formulas import arrays
 from nnbt.spec.workload import Answer, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from nnbt.engines.mlx.data import Place, Split
-    from nnbt.spec.cell import Request
 
 _GPU_COMPARE_BYTES = 2**24
 """Larger outputs of a GPU are compared there: copying them to the host takes longer than a run."""
@@ -136,11 +129,7 @@ def _check_bandwidth(setup: Setup, op: BandwidthOp, run: Callable[[], object]) -
     size = output.nbytes
     del output
     return Answer(
-        compared=compared,
-        exact=equal,
-        distinct=_frees(setup, size),
-        inputs=read,
-        outputs=written,
+        compared=compared, exact=equal, distinct=_frees(setup, size), inputs=read, outputs=written
     )
 
 

@@ -1,25 +1,20 @@
 """Builder of conv, engine `mlx`: a chain of NHWC convolutions, compared with float64."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nnbt.engines.mlx.data import Split, mlx_dtype, sample_indices, share_of, to_numpy
 from nnbt.engines.mlx.setup import Setup
 from nnbt.machine.mlx_runtime import empty_evaluation
+from nnbt.spec.cell import Request
 from nnbt.spec.comparison import element_errors, relative_error
 from nnbt.spec.conv import Chain, border_gains, geometric_mean
 from nnbt.spec.options import RANDOM_DATA
 from nnbt.spec.workload import Answer, Step, Workload
 
-if TYPE_CHECKING:
-    from nnbt.spec.cell import Request
-
-INPUTS = 2
-"""Chains alternate between these, so that an evaluation contains no equal sub-graphs."""
+INPUTS = 2  # chains alternate between these, so that an evaluation contains no equal sub-graphs
 CALIBRATION_N = 16
 CALIBRATION_LAYERS = 200
 SLOPE_LAYERS = 64

@@ -5,22 +5,19 @@ from __future__ import annotations
 import itertools
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nnbt.machine import mlx
+from nnbt.spec.case import Case
 from nnbt.spec.comparison import data_share
+from nnbt.spec.dtypes import DType
 from nnbt.spec.errors import Refusal
-
-if TYPE_CHECKING:
-    from nnbt.spec.case import Case
-    from nnbt.spec.dtypes import DType
-    from nnbt.spec.workload import DataShare
+from nnbt.spec.workload import DataShare
 
 _SAMPLE_ROWS = 64
-SAMPLE = 64
-"""Rows and columns of the block that is compared with a reference."""
+SAMPLE = 64  # rows and columns of the block that is compared with a reference
 
 
 class _CpuStreams(threading.local):

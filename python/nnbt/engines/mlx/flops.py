@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nnbt.engines.mlx.data import SAMPLE, Split, sample_indices, share_of, to_numpy
 from nnbt.engines.mlx.freivalds import off_sums
 from nnbt.engines.mlx.setup import Inputs, Setup
+from nnbt.spec.cell import Request
 from nnbt.spec.comparison import element_errors, relative_error
 from nnbt.spec.options import RANDOM_DATA
 from nnbt.spec.precision import LEAST_BITS
 from nnbt.spec.workload import Answer, Workload
-
-if TYPE_CHECKING:
-    from nnbt.spec.cell import Request
 
 _SHORT_CHAIN = 16
 """Growth is negligible in chains of at most this many steps, unless n is as small: a matrix of one
@@ -26,8 +24,7 @@ number may be 0.01, which makes 1e-8 in 4 steps."""
 _GROWTH_ROWS = 32
 SUMS_SPARE = 8.0
 """The error of the worst row or column may be this many times the limit of the mean error."""
-LONGEST_CHAIN = 64
-"""Products in one evaluation of a slope, at least."""
+LONGEST_CHAIN = 64  # products in one evaluation of a slope, at least
 _STRAY = 0.25
 """Rounding errors are below this relative error with any dtype, over thousands of steps."""
 

@@ -1,21 +1,14 @@
 """Freivalds' check of a product: covers every element, but only reads the matrices twice."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
-from nnbt.engines.mlx.data import to_numpy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from nnbt.engines.mlx.data import Place, Split
+from nnbt.engines.mlx.data import Place, Split, to_numpy
 
 VECTORS = 4
-_CHUNK_ELEMENTS = 2**24
-"""64 MiB of float32: the memory of a pass in addition to the matrices."""
+_CHUNK_ELEMENTS = 2**24  # 64 MiB of float32: the memory of a pass in addition to the matrices
 
 
 def off_sums(

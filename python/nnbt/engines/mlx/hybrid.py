@@ -4,34 +4,27 @@ One side can be 300 times faster than the other, so each repeats its step until 
 and rates are those of the time in which both were busy.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 import threading
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from nnbt.engines.mlx.bandwidth import of_setup as one_device
 from nnbt.engines.mlx.data import Place
 from nnbt.engines.mlx.setup import Setup
 from nnbt.machine import mlx
+from nnbt.spec.cell import Request
 from nnbt.spec.details import Details, SharedWindow, SideRates
-from nnbt.spec.workload import After, Answer, Step, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from nnbt.spec.cell import Request
-    from nnbt.spec.workload import Measure
+from nnbt.spec.workload import After, Answer, Measure, Step, Workload
 
 T = TypeVar("T")
 
-WINDOW_S = 0.05
-"""Minimum length of the shared window."""
+WINDOW_S = 0.05  # minimum length of the shared window
 EVALUATION_S = 0.001
 """Length of an evaluation of several units, in which launch overhead is negligible."""
 MOST_UNITS = 64

@@ -3,19 +3,15 @@
 MLX has no matrix product of integers.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nnbt.engines.mlx.data import SAMPLE, Split
 from nnbt.engines.mlx.flops import LONGEST_CHAIN, block_answer, rows_of
 from nnbt.engines.mlx.setup import Inputs, Setup
-
-if TYPE_CHECKING:
-    from nnbt.spec.cell import Request
-    from nnbt.spec.workload import Answer, Workload
+from nnbt.spec.cell import Request
+from nnbt.spec.workload import Answer, Workload
 
 _NOTE = (
     "element-wise integer kernel, since MLX has no integer matrix product: limited by memory "
@@ -24,8 +20,7 @@ _NOTE = (
 OPS = ("multiply", "add", "bitwise_xor", "subtract", "bitwise_xor")
 BOOL_OPS = ("bitwise_xor", "bitwise_and", "bitwise_xor", "bitwise_and", "bitwise_xor")
 """Element-wise operations of one unit, each with the second input."""
-_CHECKED_BYTES = 2**24
-"""Bytes of integers that NumPy computes again: 0.05 s."""
+_CHECKED_BYTES = 2**24  # bytes of integers that NumPy computes again: 0.05 s
 
 
 def _kernel(setup: Setup, z: Any, operand: Any, stream: Any) -> Any:

@@ -1,28 +1,20 @@
 """Setup: what the builders of engine `mlx` share, from inputs to the outputs of the latest run."""
 
-from __future__ import annotations
-
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt.engines.mlx.data import Data, Place, Split
 from nnbt.machine.mlx_runtime import empty_evaluation, product_precision
+from nnbt.spec.cell import Request
 from nnbt.spec.dtypes import DType, dtype
 from nnbt.spec.metric import METRICS
 from nnbt.spec.precision import PrecisionName, tf32_enabled
 from nnbt.spec.workload import Answer, Step, Workload
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nnbt.spec.cell import Request
-
-COMPILED = "mlx-compiled"
-"""The engine whose graphs go through mx.compile."""
-Inputs = Callable[[int], Split]
-"""inputs(unit): the input of a unit of work."""
+COMPILED = "mlx-compiled"  # the engine whose graphs go through mx.compile
+Inputs = Callable[[int], Split]  # inputs(unit): the input of a unit of work
 Graph = Callable[[range, Inputs], "list[Any]"]
 """graph(units, inputs): lazy outputs of these units of work, the blocks of the last one last."""
 

@@ -1,30 +1,8 @@
 """Engine `mpsgraph`: convolutions through Apple's MPSGraph, on GPU and Neural Engine."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from nnbt.engines.mpsgraph import conv
 from nnbt.spec.cell import Cell, Engine
 from nnbt.spec.conv import ANE_DTYPES, GPU_DTYPES
-
-if TYPE_CHECKING:
-    from nnbt.spec.case import Case
-    from nnbt.spec.cell import Request
-    from nnbt.spec.options import Options
-    from nnbt.spec.workload import Workload
-
-
-def _conv(request: Request) -> Workload:
-    from nnbt.engines.mpsgraph.conv import conv
-
-    return conv(request)
-
-
-def _refusal(case: Case, options: Options) -> str | None:
-    from nnbt.engines.mpsgraph.conv import refusal
-
-    return refusal(case, options)
-
 
 ENGINE = Engine(
     "mpsgraph",
@@ -33,9 +11,9 @@ ENGINE = Engine(
         Cell(
             "conv",
             (device,),
-            _conv,
+            conv.conv,
             dtypes=dtypes,
-            refusal=_refusal,
+            refusal=conv.refusal,
             takes=("--save-package", "--load-package"),
         )
         for device, dtypes in (("gpu", GPU_DTYPES), ("ane", ANE_DTYPES))

@@ -8,21 +8,13 @@
 How to read each number, and what would prove it wrong: docs/interpreting.md.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt import _native
-from nnbt.engines.mpsgraph.ane_tables import (
-    REASONS,
-    REGISTERS,
-    STATUSES,
-    RegisterInfo,
-    explain,
-)
+from nnbt.engines.mpsgraph.ane_tables import REASONS, REGISTERS, STATUSES, RegisterInfo, explain
 from nnbt.spec.details import (
     AccountingIdentity,
     CycleShare,
@@ -31,28 +23,11 @@ from nnbt.spec.details import (
     RegisterReading,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 __all__ = [
-    "REASONS",
-    "REGISTERS",
-    "STATUSES",
-    "AccountingIdentity",
-    "CycleShare",
-    "DecodedCounters",
-    "RegisterChange",
-    "RegisterInfo",
-    "RegisterReading",
-    "Window",
-    "conv_traffic_bytes",
-    "decode",
-    "decode_windows",
-    "detect_layout",
-    "explain",
-    "helper_status",
-    "parse_registers",
-]
+    "REASONS", "REGISTERS", "STATUSES", "AccountingIdentity", "CycleShare", "DecodedCounters",
+    "RegisterChange", "RegisterInfo", "RegisterReading", "Window", "conv_traffic_bytes", "decode",
+    "decode_windows", "detect_layout", "explain", "helper_status", "parse_registers",
+]  # fmt: skip
 
 _NAMED_REGISTERS = 24
 _ALL_REGISTERS = 29
@@ -113,15 +88,9 @@ def decode(
     are not positive and finite, and unknown names. Formulas: docs/interpreting.md.
     """
     context = _context(
-        cores,
-        traffic_bytes,
-        macs=macs,
-        wall_ns=wall_ns,
-        hw_ns=hw_ns,
-        precision=precision,
-        architecture=architecture,
-        layout=layout,
-    )
+        cores, traffic_bytes, macs=macs, wall_ns=wall_ns, hw_ns=hw_ns, precision=precision,
+        architecture=architecture, layout=layout,
+    )  # fmt: skip
     return _from_native(_native.ane_decode(_registers(deltas), context))
 
 
@@ -140,13 +109,9 @@ def decode_windows(
     The window with the fewest nominal cycles counts. Parameters and errors are those of `decode`.
     """
     context = _context(
-        cores,
-        traffic_bytes,
-        macs=macs,
-        precision=precision,
-        architecture=architecture,
+        cores, traffic_bytes, macs=macs, precision=precision, architecture=architecture,
         layout=layout,
-    )
+    )  # fmt: skip
     native = [
         _native.AneWindow(
             _snapshot(w.before),

@@ -1,7 +1,5 @@
 """Tables of the Neural Engine's registers, counter statuses and reasons; the rows are in C++."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from nnbt import _native
@@ -13,17 +11,14 @@ class RegisterInfo:
     """One row of the register table."""
 
     index: int
-    label: str
-    """The framework's own name without its `kANE_` prefix; several are wrong on M4."""
-    common: RegisterReading
-    """The reading that holds in every known layout."""
+    label: str  # the framework's own name without its `kANE_` prefix; several are wrong on M4
+    common: RegisterReading  # the reading that holds in every known layout
     dma17: RegisterReading
     """The reading where registers 17 and 18 count memory traffic (seen on M1)."""
     dma21: RegisterReading
     """The reading where registers 21 and 22 count memory traffic (seen on M4)."""
     evidence: str
-    falsifier: str
-    """The observation that would prove the reading wrong."""
+    falsifier: str  # the observation that would prove the reading wrong
 
     def reading(self, layout: str | None) -> RegisterReading:
         """Return the reading in `layout` (`dma17`, `dma21`, or None if unknown)."""

@@ -4,45 +4,33 @@ The computing is in `nnbt._native`; `missing` says why it cannot run here. Chain
 MPSGraph's process are compiled and run by the helper process, see `helper_step`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt import _native
+from nnbt._native import ConvSpec, ConvStep
 from nnbt.engines.mpsgraph import counters
 from nnbt.engines.mpsgraph.helper import HelperError
 from nnbt.engines.mpsgraph.helper_step import HelperStep
 from nnbt.engines.mpsgraph.power import power_of
+from nnbt.spec.case import Case
+from nnbt.spec.cell import Request
 from nnbt.spec.conv import GPU_DTYPES, VARIANTS, Chain
 from nnbt.spec.details import Details, Placement
-from nnbt.spec.options import spelled
+from nnbt.spec.options import Options, spelled
 from nnbt.spec.workload import After, Answer, DataShare, Workload
 
-if TYPE_CHECKING:
-    from nnbt._native import ConvSpec, ConvStep
-    from nnbt.spec.case import Case
-    from nnbt.spec.cell import Request
-    from nnbt.spec.options import Options
-
 _VARIANT_OF = {token: name for name, token in VARIANTS.items()}
-_SPEC_FILE = "nnbt_conv.json"
-"""In a saved package: the numbers of its chain."""
+_SPEC_FILE = "nnbt_conv.json"  # in a saved package: the numbers of its chain
 _OPTIONS = {
-    "variant": "dtype",
-    "device": "device",
-    "batch": "batch",
-    "size": "sizes",
-    "channels": "channels",
-    "layers": "layers",
-    "kernel": "kernel",
-    "fill": "data",
+    "variant": "dtype", "device": "device", "batch": "batch", "size": "sizes",
+    "channels": "channels", "layers": "layers", "kernel": "kernel", "fill": "data",
     "shared_weights": "weights",
-}
+}  # fmt: skip
 """The option that sets each number of a saved chain."""
 _MOST_LAYERS = 64
 _PLACEMENT_RUNS = 5

@@ -4,27 +4,21 @@ The chain is compiled once more there, by the signed copy of the helper if there
 replayed with counters: whatever happens there, the row keeps its number.
 """
 
-from __future__ import annotations
-
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt import _native
+from nnbt._native import ConvSpec
 from nnbt.engines.mpsgraph import ane, helper
 from nnbt.engines.mpsgraph.ane_tables import status_sentence
 from nnbt.engines.mpsgraph.helper import MISREAD
 from nnbt.engines.mpsgraph.helper_step import time_limit_s
+from nnbt.spec.case import Case
 from nnbt.spec.conv import Chain
-from nnbt.spec.details import Counters, EvaluationWork
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from nnbt._native import ConvSpec
-    from nnbt.spec.case import Case
-    from nnbt.spec.details import DecodedCounters
+from nnbt.spec.details import Counters, DecodedCounters, EvaluationWork
 
 BUDGET_S = 1.0
 """Seconds of all windows together: a second of a Neural Engine is some 50 runs of 20 layers."""

@@ -5,28 +5,23 @@ none, and the signal says why. There are up to two executables: the shipped one,
 changed, and a copy that `nnbt sign-helper` signed for the Neural Engine's counters.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt import _native
 from nnbt.spec.errors import Refusal, StepError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 VARIABLE = "NNBT_HELPER"
 """Environment variable: path of an executable to use instead of the shipped one."""
-START_S = 120.0
-"""Limit for starting and compiling: 20 layers take seconds, a busy daemon longer."""
+START_S = 120.0  # limit for starting and compiling: 20 layers take seconds, a busy daemon longer
 MISREAD = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 """Raised by reading a document whose values have other types than the protocol's."""
 
@@ -42,8 +37,7 @@ _SIGNALS: dict[int, tuple[str, str]] = {
     ),
     signal.SIGSEGV: ("error", "the helper process crashed inside a framework"),
 }
-_SHELL_BASE = 128
-"""A shell that started the process ends with this plus the signal."""
+_SHELL_BASE = 128  # a shell that started the process ends with this plus the signal
 
 
 class HelperError(StepError):
@@ -55,8 +49,7 @@ class Helper:
     """An executable that can be run as the helper process."""
 
     path: Path
-    signed: bool = False
-    """Whether it is the copy with the entitlement."""
+    signed: bool = False  # whether it is the copy with the entitlement
 
 
 def helper_path() -> Path:

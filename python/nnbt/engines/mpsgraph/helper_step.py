@@ -4,28 +4,21 @@ Everything on the Neural Engine, and int8 between layers on any device, runs the
 abort the process that it runs in, and one row must not end the others.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt import _native
 from nnbt.engines.mpsgraph import helper
 from nnbt.engines.mpsgraph.helper import MISREAD, HelperError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 SERIES_S = 0.15
-SERIES_RUNS = (3, 30)
-"""Least and most runs of the series that single runs are taken from."""
-SECONDS_PER_OP = 1e-11
-"""Upper bound of a run: 0.01 s per GOP, a hundred times what an M1 takes."""
+SERIES_RUNS = (3, 30)  # least and most runs of the series that single runs are taken from
+SECONDS_PER_OP = 1e-11  # upper bound of a run: 0.01 s per GOP, a hundred times what an M1 takes
 LEAST_RUN_S = 1.0
 LEAST_RUNS = 5
 _LONGEST_NS = 2**63 - 1
-BUDGETS = 5.0
-"""Budgets of its case that the helper may take before it is stopped."""
+BUDGETS = 5.0  # budgets of its case that the helper may take before it is stopped
 
 
 @dataclass(frozen=True)
@@ -156,11 +149,7 @@ class HelperStep:
         if not self._series:
             least, most = SERIES_RUNS
             series = HelperStep(self.spec, self.ops, _without_files(self.more)).measure(
-                warmup=1,
-                budget_s=SERIES_S,
-                min_window_s=SERIES_S,
-                min_runs=least,
-                max_runs=most,
+                warmup=1, budget_s=SERIES_S, min_window_s=SERIES_S, min_runs=least, max_runs=most
             )
             self._series = series.samples_ns
         sample = self._series[self._next % len(self._series)]

@@ -1,16 +1,11 @@
 """`nnbt info ane`: the Neural Engine of this machine, which counters are locked, and why."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from nnbt.engines.mpsgraph import helper
 from nnbt.engines.mpsgraph.ane_tables import status_sentence
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from nnbt.engines.mpsgraph.helper import Helper
+from nnbt.engines.mpsgraph.helper import Helper
 
 _TIMEOUT_S = 60.0
 NOT_RUN = "none of this has run on Apple hardware yet: see docs/first-mac-run.md"

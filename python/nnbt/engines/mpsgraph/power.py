@@ -1,16 +1,12 @@
 """Energy of a row of `conv`, from what the helper process read around its timed runs."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt.engines.mpsgraph.helper import MISREAD
 from nnbt.spec.details import Power, RailEnergy
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def power_of(found: Mapping[str, Any], run_s: float) -> Power:

@@ -1,15 +1,10 @@
 """Every register of the Neural Engine's counters as text, for `nnbt conv --verbose-pmu`."""
 
-from __future__ import annotations
+from collections.abc import Sequence
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nnbt.results.result import Result
-    from nnbt.spec.case import Case
-    from nnbt.spec.details import Counters, RegisterChange
+from nnbt.results.result import Result
+from nnbt.spec.case import Case
+from nnbt.spec.details import Counters, RegisterChange
 
 _HEADER = ("", "framework's name", "change", "our reading (unit; confidence)")
 

@@ -4,8 +4,6 @@ The shipped helper has no entitlement and is never changed: a stock Mac kills a 
 this one, so only a copy in the user's data folder does.
 """
 
-from __future__ import annotations
-
 import plistlib
 import shutil
 import subprocess
@@ -43,8 +41,7 @@ class Signed:
     """A signed copy and its selftest."""
 
     path: Path
-    status: str
-    """Of its selftest, a key of ane.STATUSES."""
+    status: str  # of its selftest, a key of ane.STATUSES
     entitled: bool | None
     detail: str
 

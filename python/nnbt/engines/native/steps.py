@@ -1,30 +1,25 @@
 """Builders of engine `native`: CPU ceilings, by own loops and chains of instructions."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnbt import _native
 from nnbt.machine.chains import CLOCK_CHAIN
+from nnbt.spec.case import Case
+from nnbt.spec.cell import Request
 from nnbt.spec.details import ClockPeak, Details
 from nnbt.spec.dtypes import dtype
+from nnbt.spec.options import Options
 from nnbt.spec.threads import THREADS, thread_counts, threads_text
 from nnbt.spec.workload import After, Step, Workload, self_checked
-
-if TYPE_CHECKING:
-    from nnbt.spec.case import Case
-    from nnbt.spec.cell import Request
-    from nnbt.spec.options import Options
 
 CHAIN_DTYPES = tuple(
     dict.fromkeys(row.dtype for row in _native.peak_chains() if row.name != CLOCK_CHAIN)
 )
 STORES = ("ordinary", "nontemporal")
 NO_STORES = "none"
-CACHES = 4
-"""STREAM's rule: each array has at least this many times the bytes of the last cache."""
+CACHES = 4  # STREAM's rule: each array has at least this many times the bytes of the last cache
 SLOPE_PASSES = 8
 _LEAST_ARRAY_BYTES = 2**26
 _LINE = 64

@@ -1,7 +1,5 @@
 """GPU kernels: their sources as text files, the tables of rows, and preparation and checks."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import resources
 

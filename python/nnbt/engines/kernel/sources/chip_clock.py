@@ -1,18 +1,12 @@
 """The clock that the chip itself counted, from the stamps of chip_clock.cu."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-WORDS = 4
-"""Per block: cycles and nanoseconds at its start, cycles and nanoseconds at its end."""
+WORDS = 4  # per block: cycles and nanoseconds at its start, cycles and nanoseconds at its end
 LEAST_NS = 100_000
 """Shortest block: the nanosecond counter of some chips has steps of 1 us, 1 % of this."""
 

@@ -1,11 +1,12 @@
 """Arithmetic kernels: FMA lanes and matrix units on operands in registers or shared memory."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nnbt.engines.kernel.sources import text
 from nnbt.engines.kernel.sources.instructions import (
@@ -17,12 +18,6 @@ from nnbt.engines.kernel.sources.instructions import (
 )
 from nnbt.engines.kernel.sources.rows import Kernel, Launch, MlxArray, Prepared, Work
 from nnbt.spec.formats import FORMATS, exact_operands, pack_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from types import ModuleType
-
-    from numpy.typing import NDArray
 
 WARPGROUPS = 2
 _FMAS_A_PASS = 128
@@ -38,8 +33,7 @@ class Bounds:
 
     magnitude: int
     growth: int
-    limit: float
-    """The accumulator represents all integers up to this magnitude."""
+    limit: float  # the accumulator represents all integers up to this magnitude
 
 
 # Hopper accumulates e4m3 products with about 14 bits (arXiv:2412.19437, section 3.3.2); int8 sums
@@ -60,10 +54,8 @@ class Tile:
 
     rows: int
     columns: int
-    groups: int
-    """Groups per block, each with its own rows."""
-    shared_columns: bool
-    """Whether all groups of a block use the same columns."""
+    groups: int  # groups per block, each with its own rows
+    shared_columns: bool  # whether all groups of a block use the same columns
 
 
 TILES = {
@@ -210,6 +202,12 @@ def prepare_fma(row: Kernel, mx: ModuleType, params: Mapping[str, Any]) -> Prepa
     return Prepared(launch_shape, inputs, work, _wrong_sums(expected, 0.0))
 
 
+def _defaults(iterations: int, *, passes: int, blocks: int) -> dict[str, Any]:
+    """Parameters of a matrix kernel; `blocks` per multiprocessor."""
+    return {"iterations": iterations, "passes": passes, "data": "exact",
+            "blocks_per_multiprocessor": blocks}  # fmt: skip
+
+
 def _wgmma(dtype: str, *, a_in_registers: bool) -> Kernel:
     row = MATRIX_INSTRUCTIONS[dtype]
     operand = "RegisterOperand" if a_in_registers else "SharedOperand"
@@ -222,13 +220,8 @@ def _wgmma(dtype: str, *, a_in_registers: bool) -> Kernel:
         wgmma(row, a_in_registers=a_in_registers)
         + text("chip_clock.cu", "core_matrices.cu", "wgmma.cu"), body,
         ("a", "b", "iterations"), prepare_matrix,
-        {
-            # 10 ms, so that filling shared memory and storing sums take a negligible share.
-            "iterations": 512 if dtype == "float8_e4m3" else 1024,
-            "passes": 16,
-            "data": "exact",
-            "blocks_per_multiprocessor": 1,
-        },
+        # 10 ms, so that filling shared memory and storing sums take a negligible share.
+        _defaults(512 if dtype == "float8_e4m3" else 1024, passes=16, blocks=1),
         minimum=(9, 0), maximum=(9, 0), clocks=True,
     )  # fmt: skip
 
@@ -243,13 +236,8 @@ def _tcgen05(dtype: str) -> Kernel:
         tcgen05(row)
         + text("tensor_memory.cu", "chip_clock.cu", "core_matrices.cu", "tcgen05.cu"), body,
         ("a", "b", "iterations"), prepare_matrix,
-        {
-            # 9 ms; 2 ms where longer sums would not be exact.
-            "iterations": 512 if dtype == "float8_e4m3" else 2048,
-            "passes": 16,
-            "data": "exact",
-            "blocks_per_multiprocessor": 1,
-        },
+        # 9 ms; 2 ms where longer sums would not be exact.
+        _defaults(512 if dtype == "float8_e4m3" else 2048, passes=16, blocks=1),
         minimum=(10, 0), maximum=(11, 0),
         missing=(TCGEN05_WITHOUT_INT8,) if dtype == "int8" else (), clocks=True,
     )  # fmt: skip
@@ -261,7 +249,7 @@ def _mma_sync(dtype: str) -> Kernel:
     return Kernel(
         "mma_sync", "flops", dtype, "cuda", mma_sync(row) + text("chip_clock.cu", "mma_sync.cu"),
         body, ("a", "b", "iterations"), prepare_matrix,
-        {"iterations": 1024, "passes": 4, "data": "exact", "blocks_per_multiprocessor": 2},
+        _defaults(1024, passes=4, blocks=2),
         minimum=(8, 9) if dtype == "float8_e4m3" else (8, 0),
         emulated=(9, 10) if dtype == "float8_e4m3" else (), clocks=True,
     )  # fmt: skip

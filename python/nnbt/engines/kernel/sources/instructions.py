@@ -1,7 +1,5 @@
 """Matrix instructions of NVIDIA's tensor cores as CUDA source."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 
@@ -15,12 +13,10 @@ class MatrixInstruction:
     operand: str
     accumulator: str
     depth: int
-    kind: str
-    """Kind of tcgen05.mma."""
+    kind: str  # kind of tcgen05.mma
     element: int
     """Type of the operands in tcgen05's instruction descriptor; numbers differ between kinds."""
-    wgmma_flags: str = ""
-    """After the operands: signs, for 16-bit formats also transpositions."""
+    wgmma_flags: str = ""  # after the operands: signs, for 16-bit formats also transpositions
 
     @property
     def cuda_accumulator(self) -> str:

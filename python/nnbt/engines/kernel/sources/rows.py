@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 from nnbt.engines.kernel.sources.chip_clock import WORDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import ModuleType
 
 MlxArray = Any
 
@@ -60,8 +58,7 @@ class Kernel:
     metric: str
     dtype: str
     language: str
-    source: str
-    """Functions that the body uses."""
+    source: str  # functions that the body uses
     body: str
     inputs: tuple[str, ...]
     prepare: Callable[[Kernel, ModuleType, Mapping[str, Any]], Prepared]

@@ -1,8 +1,8 @@
 """Bandwidth kernels: they only read and write arrays."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -10,11 +10,7 @@ from nnbt.engines.kernel.sources import text
 from nnbt.engines.kernel.sources.rows import Kernel, Launch, MlxArray, Prepared, Work
 from nnbt.spec.formulas import arrays
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import ModuleType
-
-    Wrong = Callable[[ModuleType, Launch, MlxArray, list[MlxArray]], str | None]
+Wrong = Callable[[ModuleType, Launch, MlxArray, list[MlxArray]], str | None]
 
 SCALAR = 0.5
 """Factor of the triad: a power of two, so that a + SCALAR * b rounds once, fused or not."""
@@ -148,12 +144,7 @@ _CUDA = {
     "add": {"unroll": 1, "threads": 1024, "cache": _STREAMING_STORES},
     "triad": {"unroll": 1, "threads": 1024, "cache": _STREAMING_STORES},
 }
-_BULK = {
-    "array_bytes": 2 * _GIB,
-    "piece_bytes": 2**14,
-    "stages": 6,
-    "blocks_per_multiprocessor": 2,
-}
+_BULK = {"array_bytes": 2 * _GIB, "piece_bytes": 2**14, "stages": 6, "blocks_per_multiprocessor": 2}
 _METAL = {"array_bytes": _GIB // 4, "unroll": 4, "threads": 256}
 _TEMPLATE = "<UNROLL, CHUNKS, CACHE>"
 _METAL_INDEX = (
