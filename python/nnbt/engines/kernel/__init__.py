@@ -40,7 +40,7 @@ def _cases(case: Case, options: Options) -> list[Case]:
 
 ENGINE = Engine(
     "kernel",
-    "own kernels on the GPU, through mx.fast.cuda_kernel or metal_kernel",
+    "nnbt's own GPU kernels, through mx.fast.cuda_kernel or metal_kernel",
     (
         Cell(
             "bandwidth",

@@ -11,7 +11,7 @@ OPS = tuple(row.name for row in _native.stream_kernels())
 
 ENGINE = Engine(
     "native",
-    "own loops on the CPU: STREAM, and chains of one instruction on registers",
+    "nnbt's own CPU loops: STREAM, and chains of one instruction on registers",
     (
         Cell(
             "bandwidth",
