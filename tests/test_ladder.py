@@ -512,7 +512,7 @@ def test_a_ladder_of_bandwidth_has_no_library() -> None:
 
 
 def test_a_refused_rung_shows_the_problem_alone() -> None:
-    refusal = Refusal("flops by library on cpu has no bfloat16", "use --engine mlx")
+    refusal = Refusal("flops by library on cpu does not support bfloat16", "use --engine mlx")
     for error, reason in ((refusal, f"{refusal.problem}."), (Unsupported("No."), "No.")):
         found = refused(RUNGS["library"], error)
         assert (found.rate, found.verdict, found.reason) == (None, "UNSUPPORTED", reason)
@@ -528,7 +528,7 @@ def test_a_rung_that_can_not_be_is_a_sentence_and_the_others_are_measured() -> N
     found, _ = measure_ladder(replace(QUICK, dtypes=("bfloat16",)), measure=FakeMeasure())
     by_key = {r.kind.key: r for r in found.rungs}
     assert by_key["library"].verdict == "UNSUPPORTED"
-    assert "has no bfloat16" in by_key["library"].reason
+    assert "does not support bfloat16" in by_key["library"].reason
     assert by_key["mlx"].rate
 
 

@@ -101,7 +101,7 @@ def test_a_working_set_beyond_free_memory_is_refused_with_the_figures() -> None:
     with pytest.raises(Unsupported) as refused:
         check_memory(planned(sizes=(20000,)), {"cpu": GIB})
     sentence = str(refused.value)
-    assert re.search(r"n = 20000 needs [\d.]+ GiB and cpu has 1\.0 GiB free", sentence)
+    assert re.search(r"n = 20000 needs [\d.]+ GiB but cpu has 1\.0 GiB free", sentence)
     smaller = int(sentence.split("--sizes ")[1].split(maxsplit=1)[0])
     check_memory(planned(sizes=(smaller,)), {"cpu": GIB})
 
@@ -131,5 +131,5 @@ def test_each_side_of_hybrid_needs_its_memory() -> None:
     case = Case("bandwidth", "hybrid", "mlx", "float32", 20000, {"op": "add"})
     both = Planned.of(case, cell_of(case))
     for small in ("cpu", "gpu"):
-        with pytest.raises(Unsupported, match=f"and {small} has"):
+        with pytest.raises(Unsupported, match=f"but {small} has"):
             check_memory([both], {"cpu": 64 * GIB, "gpu": 64 * GIB} | {small: GIB})

@@ -76,7 +76,7 @@ void add_types(nb::module_& m) {
       .def_ro("holds", &ane::Identity::holds);
 
   nb::class_<ane::Decoded>(m, "AneDecoded",
-                           "What the counters support; see the Python class Decoded.")
+                           "What the counters support; see the Python class DecodedCounters.")
       .def_prop_ro("status", [](const ane::Decoded& d) { return ane::status_row(d.status).name; })
       .def_prop_ro("layout",
                    [](const ane::Decoded& d) -> std::optional<std::string_view> {

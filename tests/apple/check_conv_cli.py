@@ -197,7 +197,7 @@ def test_real_times_of_every_variant_on_both_devices(tmp_path, capsys):
         assert readings <= set(row.readings)
         on_ane = row.case.device == "ane"
         assert (cell["placement"], bool(cell["pmu"])) == ("proven" if on_ane else "", on_ane)
-    assert "left out: conv by mpsgraph on gpu has no int8" in capsys.readouterr().err
+    assert "left out: conv by mpsgraph on gpu does not support int8" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -35,14 +35,14 @@ class Files:
         self._problems: dict[Path, str] = {}
         if len({os.path.realpath(path) for path in paths.values()}) < len(paths):
             flags = " and ".join(map(spelled, paths))
-            raise Refusal(f"{flags} name the same file", "use a file for each")
+            raise Refusal(f"{flags} name the same file", "use a separate file for each")
         for path in paths.values():
             problem = check_writable(path)
             if problem:
                 raise Unsupported(problem)
 
     def write(self, run: Run, *, last: bool = False) -> None:
-        """Writes every file anew; a pipe or terminal once, when the run ends (or `last`).
+        """Rewrites every file; a pipe or terminal once, when the run ends (or `last`).
 
         A file that cannot be written does not end the run: `problem` has the sentence about it.
         """

@@ -54,7 +54,7 @@ def check_library(options: Options, device: str, library: str) -> None:
     if trial.problem == "no function":
         raise Refusal(
             f"{library} has no {_PRODUCTS[token]}, which MLX calls (the OpenBLAS of NumPy and "
-            "SciPy has other names)",
+            "SciPy uses other names)",
             "use a system's OpenBLAS, such as Debian's libopenblas0",
         )
     if trial.problem == "not loadable":

@@ -91,11 +91,15 @@ def _checked(options: Options, library: str | None) -> str:
     metric = options.metrics[0]
     known = [name for name in METRICS if sources.ceiling_engines(name)]
     if metric not in known:
-        raise Refusal(f"There is no ladder of {metric}", f"use --metric {' or '.join(known)}")
+        raise Refusal(
+            f"nnbt ladder does not measure {metric}", f"use --metric {' or '.join(known)}"
+        )
     device = default_device()[0] if options.device == "auto" else options.device
     devices = sources.ceiling_engines(metric)
     if device not in devices:
-        raise Refusal(f"There is no ladder of {device}", f"use --device {' or '.join(devices)}")
+        raise Refusal(
+            f"nnbt ladder does not measure device {device}", f"use --device {' or '.join(devices)}"
+        )
     missing = DEVICES[device].missing()
     if missing is not None:
         raise missing

@@ -48,7 +48,8 @@ def cell_of(case: Case) -> Cell:
     engines = engines_of(metric.name)
     if case.engine not in engines:
         raise Refusal(
-            f"{metric.name} has no engine {case.engine!r}", f"use --engine {' or '.join(engines)}"
+            f"Engine {case.engine!r} does not measure {metric.name}",
+            f"use --engine {' or '.join(engines)}",
         )
     here = [cell for cell in engines[case.engine] if case.device in cell.devices]
     if not here:
@@ -63,7 +64,7 @@ def cell_of(case: Case) -> Cell:
     if here[0].dtypes or kind.family.name == "tensor":
         raise _other_dtypes(case, here[0])
     raise Refusal(
-        f"{metric.name} has no operation for {kind.token}, a {kind.family.name} dtype",
+        f"{metric.name} does not support {kind.token}, a {kind.family.name} dtype",
         "use a floating-point or integer dtype, such as --dtype float32 or uint8",
     )
 
@@ -94,6 +95,6 @@ def _other_dtypes(case: Case, here: Cell) -> Refusal:
         if devices:
             others += f", or --engine {engine} --device {' or '.join(devices)}"
     return Refusal(
-        f"{case.metric} by {case.engine} on {case.device} has no {case.dtype}",
+        f"{case.metric} by {case.engine} on {case.device} does not support {case.dtype}",
         f"use --dtype {' or '.join(here.dtypes) or 'float32'}{others}",
     )

@@ -22,7 +22,7 @@ def check_memory(planned: Iterable[Planned], free_bytes: Mapping[str, int]) -> N
             if free is not None and need > free:
                 raise Refusal(
                     f"{case.metric} of {case.dtype} at n = {case.n} needs {need / 2**30:,.1f} GiB "
-                    f"and {device} has {free / 2**30:,.1f} GiB free",
+                    f"but {device} has {free / 2**30:,.1f} GiB free",
                     f"use {_smaller(item, free)} or less",
                 )
 

@@ -56,7 +56,7 @@ def _devices(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if options.device == "auto":
         name, why = default_device()
         if name in options.without:
-            name, why = "cpu", "no other is left"
+            name, why = "cpu", "no other device is left"
         return (name,), (f"device {name} (auto: {why})",)
     if options.device == "all":
         there = [
@@ -73,7 +73,7 @@ def _devices(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
     name = one_of("device", options.device, ("auto", *DEVICES))
     if name in options.without:
         given = spelled("device", name), spelled("gpu", False)
-        raise Refusal(f"{given[0]} and {given[1]} exclude each other", "use one of them")
+        raise Refusal(f"{given[0]} and {given[1]} exclude each other", "use only one of them")
     return (name,), ()
 
 
@@ -94,7 +94,7 @@ def _usable(case: Case, options: Options) -> Cell:
         if value is not None and option not in found.takes:
             makers = engines_with(case.metric, "takes", option)
             raise Refusal(
-                f"Engine {case.engine} has no packages",
+                f"Engine {case.engine} cannot save or load packages",
                 f"omit {option}, or use --engine {' or '.join(makers)} on a machine that has it",
             )
     return found
@@ -117,7 +117,8 @@ def _op(options: Options, metric: str, device: str, found: Cell) -> str:
         return op
     engines = engines_with(metric, "ops", op)
     instead = f", or --engine {' or '.join(engines)} for {op}" if engines else ""
-    raise Refusal(f"Unknown --op {op!r}", f"use one of {' '.join(found.ops)}{instead}")
+    problem = f"--op {op} needs another engine" if engines else f"Unknown --op {op!r}"
+    raise Refusal(problem, f"use one of {' '.join(found.ops)}{instead}")
 
 
 def _params(
@@ -140,12 +141,12 @@ def _params(
 
 
 def _sizes(options: Options, bare: Case, found: Cell) -> tuple[int, ...]:
-    """The n that are measured where none is named. Raises Unsupported for no sweep of caches."""
+    """The n to measure. Raises Unsupported for --ladder-sizes without caches to sweep."""
     if options.ladder_sizes:
         if found.cache_sizes is None:
             raise Refusal(
-                f"{bare.metric} by {bare.engine} has no sizes for --ladder-sizes, which measures "
-                "the caches of a CPU",
+                "--ladder-sizes measures the caches of a CPU with engine native; "
+                f"{bare.metric} by {bare.engine} cannot use it",
                 "use --sizes, or --metric bandwidth --engine native",
             )
         return found.cache_sizes(bare)
@@ -159,7 +160,7 @@ def _sizes(options: Options, bare: Case, found: Cell) -> tuple[int, ...]:
 
 
 def _expanded(options: Options, case: Case, found: Cell) -> list[Case]:
-    """The cases that this one stands for. Raises Unsupported for no threads to sweep."""
+    """The cases that this one expands to. Raises Unsupported if it has no threads to sweep."""
     cases = [case] if found.expand is None else found.expand(case, options)
     if not options.thread_sweep:
         return cases
@@ -167,7 +168,8 @@ def _expanded(options: Options, case: Case, found: Cell) -> list[Case]:
         raise Refusal(
             f"--thread-sweep varies the pinned threads of engine native; {case.metric} by "
             f"{case.engine} on {case.device} has none",
-            "use --engine native --device cpu with --metric bandwidth or flops, or omit it",
+            "use --engine native --device cpu with --metric bandwidth or flops, or omit "
+            "--thread-sweep",
         )
     return [swept for single in cases for swept in found.thread_sweep(single)]
 
@@ -196,9 +198,9 @@ def _without_effect(options: Options, bare: Case, found: Cell) -> list[str]:
     if options.sizes and not found.sized:
         notes.append(f"{about} ignores --sizes: it has no matrix")
     if options.op is not None and not found.ops:
-        notes.append(f"{about} ignores --op: it has no operation to choose")
+        notes.append(f"{about} ignores --op: it has only one operation")
     if options.data != Options().data and found.params is not None:
-        notes.append(f"{about} ignores --data: it has data of its own")
+        notes.append(f"{about} ignores --data: it makes its own data")
     return notes
 
 
@@ -233,7 +235,7 @@ def make_plan(options: Options) -> Plan:
     for bare, data, own in asked:
         try:
             found = _usable(bare, options)
-            # Engines with data of their own give the same cases for each --data.
+            # Engines that make their own data give the same cases for each --data.
             planned += [
                 item for item in _cases(options, bare, found, data, own) if item not in planned
             ]

@@ -85,7 +85,7 @@ def _share_of(ceiling: Ceiling | Measured | None, row: Result) -> Value:
 
 
 def _threads(row: Result) -> Value:
-    """Pinned threads; streams of MLX stand in the title of a table."""
+    """Pinned threads; streams of MLX are in the title of a table."""
     return row.case.params.get(THREADS) if row.case.engine == "native" else None
 
 
@@ -99,7 +99,7 @@ def _share_of_sweep(row: Result) -> Value:
 
 
 def _op_shown(row: Result) -> Value:
-    """The operation where an engine has several of them in one run."""
+    """The operation, if an engine measures several of them in one run."""
     return None if row.case.engine.startswith("mlx") else row.case.params.get("op")
 
 
@@ -176,9 +176,10 @@ _DTYPE = "element type, with the precision if that differs"
 _EXACT = "rate without products with padding"
 _HALF = "half of the 95 % confidence interval of the median"
 _KNEE = f"fewest threads that reach {KNEE_SHARE:.0%} of the best rate of --thread-sweep"
-_WEIGHTS = "each layer's own, or shared by all"
+_WEIGHTS = "separate for each layer (own), or shared by all"
 _WALL = "median time of an evaluation without MPSGraph, by the host's clock"
-_HW = "rate of one evaluation by the driver's hardware time"
+_HW_MS = "median hardware time of an evaluation, as the driver reports it"
+_HW = "rate of one evaluation, from the driver's hardware time"
 _LANES = "share of the multiply-accumulates that a core can do per cycle"
 _CLOCK = "clock of the ANE: nominal cycles / (time x cores)"
 
@@ -195,11 +196,11 @@ COLUMNS: tuple[Column, ...] = (
     Column("stores", "stores", "ordinary or non-temporal", _param("stores"), 0, True),
     Column("chain", "chain", "instructions that were issued", _param("chain"), 0, True),
     Column("graph_steps", "steps", "products per evaluation", _param("graph_steps"), None),
-    Column("cpu_workers", "workers", "MLX CPU streams", _param("cpu_workers"), None),
-    Column("data", "data", "contents of the inputs", _param("data"), None, True),
-    Column("data_shown", "data", "contents of the inputs", _param("data"), 0, True, "normal",
+    Column("cpu_workers", "workers", "CPU threads (mlx: streams)", _param("cpu_workers"), None),
+    Column("data", "data", "what the inputs contain", _param("data"), None, True),
+    Column("data_shown", "data", "what the inputs contain", _param("data"), 0, True, "normal",
         csv=False),
-    Column("n", "n", "requested size N of N x N matrices or images", lambda r: r.case.n or None),
+    Column("n", "n", "n of n x n matrices or images, as requested", lambda r: r.case.n or None),
     Column("threads", "threads", "pinned threads (engine native)", _threads, 0),
     Column("fits_in", "in", "the cache that holds all arrays, or memory",
         lambda r: r.details.fits_in, 1, True),
@@ -226,7 +227,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("exact_tops", "exact TOPS", _EXACT, _exact(1e-12), 5, prefix="T"),
     *_rates("best_rate", "best_", "rate of the fastest run", 4),
     *_rates("slope_rate", "slope_", "rate free of the fixed cost of an evaluation", 3),
-    Column("ratio_to_random", "x random", "rate over that of random data",
+    Column("ratio_to_random", "x random", "rate relative to the same case on random data",
         lambda r: r.ratio_to_random, 0),
     Column("bytes_per_element", "B/elem", "bytes counted per element", _size("element_bytes", 1),
         6),
@@ -247,7 +248,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("placement", "placement", "where a chain ran", _placement, 4, True),
     Column("pmu", "counters", "status of the ANE's counters", _pmu_status, 3, True),
     Column("ane_wall_ms", "ANE wall ms", _WALL, _pmu(lambda c: c.wall_s, 1e3), 6),
-    Column("ane_hw_ms", "ANE hw ms", "the same by the driver", _pmu(lambda c: c.hw_s, 1e3), 5),
+    Column("ane_hw_ms", "ANE hw ms", _HW_MS, _pmu(lambda c: c.hw_s, 1e3), 5),
     Column("hw_gops", "hw GOPS", _HW, _decoded(lambda d: d.hw_ops_per_s, 1e-9), 4, prefix="G"),
     Column("hw_tops", "hw TOPS", _HW, _decoded(lambda d: d.hw_ops_per_s, 1e-12), 4, prefix="T"),
     Column("macs_per_cycle_core", "MACs/cyc/core",

@@ -39,7 +39,7 @@ def load(path: str | PathLike[str]) -> Run:
         raise Refusal(f"{path} is not complete JSON ({error})", _WRITE_ONE) from error
     schema = document.get("schema") if isinstance(document, dict) else None
     if not isinstance(schema, int) or "results" not in document:
-        raise Refusal(f"{path} has no results of nnbt", _WRITE_ONE)
+        raise Refusal(f"{path} contains no nnbt results", _WRITE_ONE)
     if schema > SCHEMA:
         raise Refusal(
             f"{path} has schema {schema}, and this version reads up to {SCHEMA}", "update nnbt"
@@ -48,7 +48,7 @@ def load(path: str | PathLike[str]) -> Run:
         current = schema1.upgraded(document) if schema < SCHEMA else document
         return _filled(msgspec.convert(current, Run, str_keys=True))
     except (msgspec.ValidationError, KeyError, TypeError, AttributeError, ValueError) as error:
-        raise Refusal(f"{path} has no results of nnbt ({error})", _WRITE_ONE) from error
+        raise Refusal(f"{path} contains no nnbt results ({error})", _WRITE_ONE) from error
 
 
 _T = TypeVar("_T")

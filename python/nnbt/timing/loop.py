@@ -1,4 +1,4 @@
-"""The one timing loop, wherever a Step runs."""
+"""Runs the one timing loop (cpp/measure/measure.cpp), here or in the process of the Step."""
 
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -11,7 +11,7 @@ class TimedElsewhere(Protocol):
     """A Step that runs in another process, where the same native loop times it."""
 
     def timed(self, **options: Any) -> SamplesLike:
-        """What `measure` gives, with the same options."""
+        """What `measure` returns, with the same options."""
 
 
 def measure(step: Step | TimedElsewhere, **options: Any) -> SamplesLike:

@@ -34,7 +34,7 @@ def _cases(case: Case, options: Options) -> list[Case]:
 # fmt: off
 ENGINE = Engine(
     "kernel",
-    "own kernels on the GPU, through mx.fast.cuda_kernel or metal_kernel",
+    "nnbt's own GPU kernels, through mx.fast.cuda_kernel or metal_kernel",
     (
         Cell("bandwidth", ("gpu",), _build, ("inexact", "exact"), ops=OPS, params=("op",),
             default_sizes=_default_sizes, expand=_cases,

@@ -10,7 +10,7 @@ OPS = tuple(row.name for row in _native.stream_kernels())
 # fmt: off
 ENGINE = Engine(
     "native",
-    "own loops on the CPU: STREAM, and chains of one instruction on registers",
+    "nnbt's own CPU loops: STREAM, and chains of one instruction on registers",
     (
         Cell("bandwidth", ("cpu",), steps.bandwidth, ("inexact", "exact"), ops=OPS,
             params=("op", "cpu_workers"), default_sizes=steps.default_sizes,
