@@ -30,7 +30,6 @@ _CUDA_TYPES = {"float32": "float", "int32": "int32_t", "uint32": "uint32_t"}
 def site() -> Path:
     """The site-packages folder that has MLX's CUDA library and NVIDIA's wheels."""
     spec = importlib.util.find_spec("mlx")
-    assert spec is not None
     assert spec.submodule_search_locations
     return Path(next(iter(spec.submodule_search_locations))).parent
 

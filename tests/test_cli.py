@@ -177,9 +177,6 @@ def test_an_invalid_row_ends_with_exit_code_1(more: list[str], code: int) -> Non
     assert "INVALID NON_FINITE" in done.stdout
 
 
-# Streams
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -297,9 +294,6 @@ def test_an_ascii_stream_gets_ascii() -> None:
     assert "verdict" in done.stdout
 
 
-# Terminals
-
-
 def test_a_pipe_gets_no_ansi() -> None:
     done = nnbt(*QUICK, TERM="xterm-256color")
     assert "\x1b" not in done.stdout + done.stderr
@@ -331,9 +325,6 @@ def test_a_terminal_that_wants_no_colour_gets_none(changes: dict[str, str]) -> N
     assert code == 0
     assert "\x1b" not in output
     assert max(map(len, output.splitlines())) <= 80
-
-
-# Ctrl-C
 
 
 def wait_for_rows(path: Path, count: int, process: subprocess.Popen[str]) -> None:
@@ -453,9 +444,6 @@ def test_two_runs_at_once_leave_whole_files(same: bool, tmp_path: Path) -> None:
         assert document["finished"] is True
         assert len(document["results"]) == 3
     assert set(tmp_path.iterdir()) == set(targets)
-
-
-# Starting
 
 
 @pytest.mark.parametrize(

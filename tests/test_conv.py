@@ -48,9 +48,6 @@ def codes(row):
     return {reason.code for reason in row.reasons}
 
 
-# --- arithmetic --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("n", "channels", "layers", "ops"),
     [
@@ -129,9 +126,6 @@ def test_sampled_pixels_hold_the_corners_and_lie_in_several_columns():
     assert {0, 59, 60 * 59, 3599} <= set(pixels)
     assert max(pixels) < 7200
     assert len({pixel % 60 for pixel in pixels}) > 20
-
-
-# --- results on the CPU ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("dtype", "bits"), [("float16", 9), ("bfloat16", 6.5), ("float32", 18)])
@@ -298,9 +292,6 @@ def test_a_long_run_is_predicted_from_a_small_chain(monkeypatch):
     assert announced[0][1] > 0
 
 
-# --- the command -------------------------------------------------------------------------------
-
-
 def command(*args):
     return cli._run(["conv", *args])
 
@@ -425,9 +416,6 @@ def test_the_main_command_measures_conv_with_its_defaults():
 def test_unknown_weights_are_refused_from_python():
     with pytest.raises(Unsupported, match="Unknown weights 'mine': use one of own shared"):
         nnbt.run("conv", "cpu", "float32", [8], params={"weights": "mine"})
-
-
-# --- MPSGraph ----------------------------------------------------------------------------------
 
 
 @dataclass
@@ -660,9 +648,6 @@ def test_a_package_of_the_gpu_is_saved_here(mpsgraph, tmp_path, capsys):
     path = tmp_path / "new" / "conv_fp16_gpu_k3.mpsgraphpackage"
     assert mpsgraph.steps[0].saved == [str(path)]
     assert f"saved {path}; without its ANE bundle" in capsys.readouterr().out
-
-
-# --- published results -------------------------------------------------------------------------
 
 
 def test_the_nearest_published_row_stands_beside_a_result():

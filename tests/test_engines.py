@@ -70,9 +70,6 @@ def planned(engine: str, metric: str, dtype: str = "float32", **options: Any) ->
     return found.expand(Case(metric, found.devices[0], engine, dtype, N, params), asked)
 
 
-# Tables
-
-
 def test_cells_name_what_the_tables_of_the_engines_hold() -> None:
     bandwidth = [row for row in KERNELS.values() if row.metric == "bandwidth"]
     flops = [row for row in KERNELS.values() if row.metric == "flops"]
@@ -98,9 +95,6 @@ def test_types_of_matrix_units_are_refused_by_mlx_and_name_who_has_them(dtype: s
     with pytest.raises(nnbt.Unsupported, match="--engine kernel --device gpu, or --engine library"):
         cell_of(Case("flops", "gpu", "mlx", dtype, N))
     assert cell_of(Case("flops", "gpu", "kernel", dtype, 0)) in kernel.ENGINE.cells
-
-
-# What one case of the command line stands for
 
 
 def test_bandwidth_expands_to_kernels_and_stores() -> None:
@@ -197,9 +191,6 @@ def test_options_that_do_not_count_are_named_and_give_no_second_case() -> None:
     assert any("--data" in note for note in made.notes)
 
 
-# Engine native
-
-
 @pytest.mark.parametrize(
     "case", planned("native", "bandwidth"), ids=lambda c: "-".join(map(str, c.params.values()))
 )
@@ -209,7 +200,6 @@ def test_a_stream_row_is_checked_and_counts_three_ways(case: Case) -> None:
     (row,) = (row for row in run.results if row.case.params["stores"] == stores)
     assert row.status == "OK", row.reason
     assert row.verdict != "INVALID", row.reasons
-    assert row.answer is not None
     assert row.answer.exact is True
     sizes, kernel = row.sizes, next(k for k in _native.stream_kernels() if k.name == op)
     elements = N * N * 4 // 8 * sizes["passes"]
@@ -242,7 +232,6 @@ def test_a_slope_repeats_the_step_and_goes_on_in_the_same_arrays() -> None:
     run = nnbt.run(engine="native", device="cpu", sizes=[N], op="read", measure=measure)
     (row,) = run.results
     assert {units for units, _ in measure.calls} >= {1, 2, 4, 8}
-    assert row.slope is not None
     assert row.slope.doubling == pytest.approx(2, rel=0.01)
     assert "CACHE_RESIDENT" in {reason.code for reason in row.reasons}
 
@@ -285,9 +274,6 @@ def test_a_clock_that_can_not_be_read_costs_a_note_only(monkeypatch: pytest.Monk
     assert done
     assert all("The machine is too busy." in row.notes for row in done)
     assert all(row.details.clock_peak is None for row in done)
-
-
-# Engine library
 
 
 @pytest.mark.parametrize("dtype", BLAS_DTYPES)
@@ -366,9 +352,6 @@ def test_cublaslt_is_checked(dtype: str, spoil: float, monkeypatch: pytest.Monke
     assert (answer.problem is None) is (spoil == 0)
 
 
-# Engine kernel
-
-
 @pytest.fixture
 def small_gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeGpu]:
     """small_gpu(capability, ...): two multiprocessors, on which the builders run from now on."""
@@ -415,7 +398,6 @@ def test_a_tcgen05_row_with_right_sums_is_a_ceiling(small_gpu: Any, verdict: str
     case = chain("bfloat16", "tcgen05")
     assert UNTRIED in kernel_steps.flops(request(case)).notes
     details = after_a_run("bfloat16", "tcgen05").details
-    assert details.clock_peak is not None
     assert details.clock_peak.rate == pytest.approx(2 * 8192 * 1.785e9)
     assert details.not_a_ceiling == ""
     row = Result(case, verdict=verdict, rate=9e12, best_rate=9e12, unit="FLOP/s", details=details)
@@ -481,7 +463,6 @@ def test_a_kernel_counts_its_clock(small_gpu: Any, dtype: str, name: str, per_cl
     small_gpu()
     details = after_a_run(dtype, name).details
     assert details.chip_clock_hz == pytest.approx(1785e6)
-    assert details.clock_peak is not None
     assert details.clock_peak.rate == pytest.approx(2 * per_clock * 1.785e9)
     for part in ("2 SM", f"{per_clock:,}", "1,785 MHz"):
         assert part in details.clock_peak.source
@@ -549,9 +530,6 @@ def test_arrays_too_small_for_a_kernel_are_refused(small_gpu: Any, op: str) -> N
         kernel_steps.bandwidth(request(case))
 
 
-# Engine mlx-compiled
-
-
 @pytest.mark.parametrize(
     ("metric", "dtype"),
     [
@@ -569,7 +547,6 @@ def test_compiled_graphs_give_the_same_answers(metric: str, dtype: str) -> None:
     ).results
     assert row.status == "OK", row.reason
     assert row.verdict == "VALID", row.reasons
-    assert row.slope is not None
     assert row.slope.doubling == pytest.approx(2, rel=0.01)
 
 
@@ -624,9 +601,6 @@ def test_a_compiled_call_gets_the_inputs_that_it_uses() -> None:
     assert counts == [2, 2]
 
 
-# What a table shows
-
-
 def test_peaks_show_their_chain_and_no_size() -> None:
     run = nnbt.run("flops", "cpu", engine="native", measure=FakeMeasure())
     text = table_text(run.results, None, color=False)
@@ -648,9 +622,6 @@ def test_streams_show_operation_stores_and_conventions() -> None:
         assert float(row["moved_gb_per_s"]) == pytest.approx(rate / 2, rel=1e-6)
         assert row["bytes_per_element"] == "16"
         assert row["fits_in"] == "L1"
-
-
-# On a GPU
 
 
 @pytest.mark.gpu
@@ -692,9 +663,6 @@ def test_a_gpu_runs_compiled_graphs(metric: str, dtype: str) -> None:
     assert row.verdict != "INVALID", row.reasons
 
 
-# Measured ceilings
-
-
 @pytest.fixture
 def cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -731,7 +699,6 @@ def test_the_best_rate_is_kept_for_the_next_process(cache: Any) -> None:
     (file,) = cache.iterdir()
     assert file.name == "ceilings-abc.json"
     known = Ceilings("abc", keep=True).known(MLX_CASE, "")
-    assert known is not None
     assert (known.rate, known.by) == (30e9, "native triad, nontemporal stores")
     assert known.age() == "just now"
     assert Ceilings("another", keep=True).known(MLX_CASE, "") is None
@@ -741,7 +708,6 @@ def test_the_best_rate_is_kept_for_the_next_process(cache: Any) -> None:
 def test_the_same_operation_counts_before_the_best_of_all() -> None:
     copy = replace(ceiling(20e9).case, params={**ceiling(1).case.params, "op": "copy"})
     known = kept(ceiling(30e9), ceiling(20e9, case=copy)).known(MLX_CASE, "")
-    assert known is not None
     assert known.rate == 20e9
 
 
@@ -790,7 +756,6 @@ def test_tf32_compares_with_tf32_and_complex_numbers_with_float32() -> None:
         ("complex64", "", 60.6e12),
     ):
         known = best.known(Case("flops_graph", "gpu", "mlx", token, N), precision)
-        assert known is not None
         assert known.rate == pytest.approx(rate)
 
 
@@ -812,7 +777,6 @@ def test_an_old_ceiling_gives_way_to_a_lower_one(cache: Any) -> None:
         row["measured"] = "2020-01-01T00:00:00+00:00"
     file.write_text(json.dumps(text))
     known = kept(ceiling(20e9), keep_file=True).known(MLX_CASE, "")
-    assert known is not None
     assert known.rate == 20e9
 
 

@@ -48,9 +48,6 @@ def mx():
     return _mlx.core()
 
 
-# --- builders and checks, on a GPU made of NumPy -----------------------------------------------
-
-
 @pytest.mark.parametrize("key", KERNELS)
 def test_a_right_result_passes(key, mx):
     gpu = FakeGpu(mx, capability(key))

@@ -208,9 +208,6 @@ def test_no_scratch_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert list(saved.iterdir()) == []
 
 
-# --- a Step that lives there -------------------------------------------------------------------
-
-
 def test_all_but_float16_on_the_gpu_is_risky() -> None:
     safe = [
         (device, dtype)
@@ -277,9 +274,6 @@ def test_what_is_optional_is_left_out_in_a_second_try(fake_helper: FakeHelper, d
     assert [one.get("power") for one in fake_helper.requests()] == [1, None]
 
 
-# --- rows --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("deed", "status", "code"),
     [("abort", "UNSUPPORTED", 0), ("kill", "ERROR", 1), ("silence", "ERROR", 1)],
@@ -334,9 +328,6 @@ def test_a_slope_is_taken_through_the_helper(apple: FakeHelper, tmp_path: Path) 
     layers = [one["layers"] for one in apple.requests() if not one.get("pmu")]
     assert len(layers) == len(set(layers)) + (layers.count(20) - 1) + (layers.count(1) - 1)
     assert {1, 2, 4, 8, 20} <= set(layers)
-
-
-# --- counters ----------------------------------------------------------------------------------
 
 
 def test_counters_join_the_row(apple: FakeHelper, tmp_path: Path) -> None:
@@ -571,9 +562,6 @@ def test_counters_and_power_of_schema_1_are_read(tmp_path: Path) -> None:
 def test_details_of_schema_1_may_lack_what_was_not_read(old: Any, status: str) -> None:
     details = msgspec.convert(schema1._details(old), Details)
     assert [one.status for one in (details.counters, details.power) if one is not None] == [status]
-
-
-# --- all registers -----------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("apple")

@@ -105,7 +105,6 @@ def test_two_cpu_sides_share_a_window() -> None:
     answer = workload.check()
     after = workload.after()
     (note,), found = after.notes, after.details.shared_window
-    assert found is not None
     assert answer.exact is True
     assert answer.distinct is True
     assert 0 < found.overlap <= 1

@@ -76,9 +76,6 @@ PICTURE = made(
 )
 
 
-# Shares
-
-
 def test_shares_pass_over_rungs_without_a_rate() -> None:
     shares = {
         r.kind.key: (PICTURE.share_of_above(r), PICTURE.share_of_top(r)) for r in PICTURE.rungs
@@ -94,9 +91,6 @@ def test_a_tried_library_is_set_against_mlx_without_it() -> None:
     rungs = [replace(r, rate=5e9) if r.kind.key == "mlx-compiled" else r for r in PICTURE.rungs]
     whole = made(*rungs)
     assert whole.share_of_above(whole.rungs[-1]) == pytest.approx(15.0)
-
-
-# The picture
 
 
 @pytest.mark.parametrize(
@@ -158,9 +152,6 @@ def test_csv_has_one_line_a_rung() -> None:
         "There is no figure.",
     )
     assert {row["unit"] for row in rows} == {"FLOP/s"}
-
-
-# Rungs out of results
 
 
 def test_a_rung_is_the_best_row_that_is_not_invalid() -> None:
@@ -316,7 +307,6 @@ def test_dtypes_of_rungs(
 ) -> None:
     options = Options(metrics=("flops",), dtypes=(asked,))
     found = rung_options(options, device, RUNGS[key], tf32=tf32)
-    assert found is not None
     assert (found.engines, found.dtypes, found.device) == ((engine,), (dtype,), device)
 
 
@@ -327,9 +317,6 @@ def test_sizes_go_to_what_has_a_size() -> None:
     streams = replace(flops, metrics=("bandwidth",))
     assert rung_options(streams, "cpu", RUNGS["native"]).sizes == (64,)  # type: ignore[union-attr]
     assert rung_options(flops, "cpu", RUNGS["clock"]) is None
-
-
-# Causes
 
 
 def reason(code: str) -> tuple[Reason, ...]:
@@ -494,9 +481,6 @@ def test_the_blas_of_mlx_is_found_among_mapped_files(tmp_path: Path) -> None:
     )
     assert loaded_blas(maps) == BLAS
     assert loaded_blas(tmp_path / "absent") == ""
-
-
-# Climbing
 
 
 QUICK = Options(metrics=("flops",), device="cpu", sizes=(64,), cpu_workers=2)
@@ -756,9 +740,6 @@ def test_refusals(
         measure_ladder(replace(QUICK, **changes), library=library, measure=FakeMeasure())
 
 
-# A BLAS that is tried
-
-
 SGEMM = """
 #include <stddef.h>
 void cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float* a,
@@ -863,9 +844,6 @@ def test_what_can_not_be_loaded_is_refused_before_anything_is_measured(tmp_path:
     with pytest.raises(nnbt.Unsupported, match=r"libtext\.so cannot be loaded \(.*\): use --try"):
         measure_ladder(QUICK, library=str(text), measure=measure)
     assert measure.calls == []
-
-
-# The command
 
 
 def test_the_command_prints_the_picture_and_writes_files(tmp_path: Path) -> None:

@@ -56,9 +56,6 @@ def refusal(site: Site) -> str:
     return text
 
 
-# Where it works
-
-
 def made(site: Site, *names: str) -> None:
     """Adds parts in this order."""
     for name in names:
@@ -149,9 +146,6 @@ def test_versions_do_not_import_mlx(site: Site) -> None:
     assert answer == [{"mlx": mlx, "mlx-cuda-13": mlx, "bundled-cpu": mlx}, False]
 
 
-# Where it does not
-
-
 BOTH = f"mlx=={OURS} mlx-cuda-13=={OURS}"
 FORCE = "pip install --force-reinstall"
 
@@ -168,7 +162,7 @@ FORCE = "pip install --force-reinstall"
                       f"{OURS}: pip install {BOTH}$"),
         (["foreign", "cuda", "mlx-cpu", "driver"],
          f"^ROOT/{LIBRARY} is not the file that mlx-cuda-13 installed "
-         ".mlx-cpu installs the same path.: "
+         r"\(mlx-cpu installs the same path\): "
          f"pip uninstall -y mlx-cpu && {FORCE} --no-deps mlx-cuda-13=={OURS}$"),
         (["mlx", "cuda", "no library", "driver"],
          "is not the file that mlx-cuda-13 installed: pip install --force"),

@@ -41,9 +41,6 @@ def test_cases_are_found_that_agree_in_everything_else() -> None:
     assert CASE.without("dtype") != other.without("dtype")
 
 
-# Files
-
-
 def test_a_new_file_has_the_mode_that_umask_gives(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:

@@ -79,7 +79,6 @@ def test_shared_cores_are_found(
     cores: Guest, smt_gain: float, guest: Callable[..., Machine]
 ) -> None:
     found = find_shared_cores(guest(cores, smt_gain=smt_gain), FMA, len(cores))
-    assert found is not None
     assert found.cores == len(set(cores.values()))
     assert all(cores[a] == cores[b] for a, b in (pair.cpus for pair in found.pairs))
     first = found.pairs[0].cpus
@@ -105,7 +104,6 @@ def test_moved_cpus_are_found_by_using_all(smt_gain: float, guest: Callable[...,
     """Seen on 16 CPUs of a Xeon guest: no pair shares a core, all together do half."""
     many = {cpu: cpu for cpu in range(16)}
     found = find_shared_cores(guest(many, moved=True, smt_gain=smt_gain), FMA, 16)
-    assert found is not None
     assert (found.cpus, found.cores, found.pairs) == (16, 8, ())
     for figure in ("16 CPUs", "8 cores", f"{8 * smt_gain:.1f} times", "16.0 times"):
         assert figure in found.sentence
@@ -149,7 +147,6 @@ def test_only_the_cpus_of_the_threads_are_tried(guest: Callable[..., Machine]) -
     assert find_shared_cores(machine, FMA, 4) is None
     assert {cpu for pair in machine.pairs for cpu in pair} == {0, 1, 2, 3}
     found = find_shared_cores(guest(HALVES), FMA, 6)
-    assert found is not None
     assert (found.cpus, found.cores) == (6, 4)
 
 

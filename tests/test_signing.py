@@ -231,9 +231,6 @@ def test_the_installed_command_says_that_this_is_for_macos(args: tuple[str, ...]
     assert "macOS" in done.stderr
 
 
-# --- info ane ----------------------------------------------------------------------------------
-
-
 def test_info_ane_names_parts_and_locks(fake_helper: FakeHelper, capsys: Any) -> None:
     assert run("info", "ane") == 0
     out = capsys.readouterr().out

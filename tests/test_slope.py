@@ -117,7 +117,6 @@ def test_honest_work_is_timed_within_its_budget() -> None:
 def test_units_that_an_evaluation_hides_get_more_values_of_k() -> None:
     machine = FakeMachine(lambda k: FLOOR + 5e-6 * k)
     found, _ = machine.slope(unit_s=25e-6, largest_k=64)
-    assert found is not None
     assert max(found.seconds) == 64
     assert found.unit_s == pytest.approx(5e-6)
     assert found.overhead_s == pytest.approx(FLOOR)
@@ -161,7 +160,6 @@ def test_a_headline_off_the_slope_is_measured_on() -> None:
     found, _ = measure_slope(
         workload, machine.once, unit_s=1e-3, floor_s=FLOOR, budget_s=0.1, best_s=1e-3
     )
-    assert found is not None
     assert found.unit_s == pytest.approx(1e-3)
     assert headline_share(found, 1, 1e-3, FLOOR) == pytest.approx(1.0)
 
@@ -177,7 +175,6 @@ def test_the_fastest_of_many_runs_is_no_point_of_the_line() -> None:
     found, _ = measure_slope(
         machine.workload(), machine.once, unit_s=1e-3, floor_s=FLOOR, budget_s=1.0, best_s=5e-4
     )
-    assert found is not None
     assert found.seconds == line(0.0, 1e-3, 1, 2, 4, 8)
 
 
@@ -196,7 +193,6 @@ def test_two_points_that_a_constant_cost_bends_get_a_third() -> None:
     """Integer kernels of 4 ms beside 3 ms of mapping temporaries: t(2) / t(1) is 1.57."""
     machine = FakeMachine(lambda k: 3e-3 + 4e-3 * k)
     found, _ = machine.slope(4e-3, 0.03)
-    assert found is not None
     assert sorted(found.seconds) == [1, 2, 4]
     assert found.unit_s == pytest.approx(4e-3)
     merged, _ = FakeMachine(lambda _: 4e-3).slope(4e-3, 0.03)

@@ -47,9 +47,6 @@ def rows(**rates: float | None) -> list[Result]:
     return [row(int(name[1:]), rate) for name, rate in rates.items()]
 
 
-# Cases
-
-
 @pytest.mark.parametrize(
     ("most", "cores", "counts"),
     [
@@ -101,9 +98,6 @@ def test_engines_without_threads_of_their_own_refuse(metric: str, engine: str) -
         make_plan(asked)
 
 
-# The knee
-
-
 @pytest.mark.parametrize(
     ("rates", "threads", "best", "share"),
     [
@@ -119,7 +113,6 @@ def test_the_knee_is_the_fewest_threads_near_the_best(
     rates: dict[str, float | None], threads: int, best: int, share: float
 ) -> None:
     found = knee(rows(**rates))
-    assert found is not None
     assert (found.knee_threads, found.best_threads) == (threads, best)
     assert found.rate_share == pytest.approx(share)
     assert f"knee: {threads} thread" in found.sentence
@@ -129,7 +122,6 @@ def test_the_knee_is_the_fewest_threads_near_the_best(
 def test_an_invalid_rate_is_not_the_best() -> None:
     wrong = replace(row(4, 900.0), verdict="INVALID")
     found = knee([*rows(t1=10.0, t2=20.0), wrong])
-    assert found is not None
     assert (found.knee_threads, found.best_rate) == (2, 20.0)
     assert "uncertain: not all thread counts have a rate" in found.sentence
 
@@ -146,7 +138,6 @@ def test_an_invalid_rate_is_not_the_best() -> None:
 )
 def test_what_makes_a_knee_uncertain_is_said(changes: dict[str, Any], words: str) -> None:
     found = knee([row(1, 10.0), row(2, 20.0, **changes)])
-    assert found is not None
     assert bool(found.doubt) is bool(words)
     assert words in found.sentence
     assert ("uncertain" in found.sentence) is bool(words)
@@ -181,9 +172,6 @@ def test_a_sweep_is_marked_once_it_is_complete(monkeypatch: pytest.MonkeyPatch) 
     assert seen == [[False], [True] * 2, [True] * 2 + [False], [True] * 4]
 
 
-# A run
-
-
 def scaled(**more: Any) -> FakeMeasure:
     """Two threads take as long as one for their own share of the work: twice the rate."""
     return FakeMeasure(unit_ns=50_000_000, window_ns=3_000_000_000, **more)
@@ -197,7 +185,6 @@ def test_a_run_names_the_knee_of_each_kernel(monkeypatch: pytest.MonkeyPatch) ->
     )  # fmt: skip
     assert [result.sizes["threads"] for result in run.results] == [1, 2, 4] * 2
     for result in run.results:
-        assert result.sweep is not None
         assert (result.sweep.knee_threads, result.sweep.doubt) == (4, "")
         told = [note for note in result.notes if note.startswith("knee")]
         assert bool(told) is (result.sizes["threads"] == 4)

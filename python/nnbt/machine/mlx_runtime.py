@@ -3,8 +3,6 @@
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from functools import partial
 from typing import Any
 
 from nnbt.machine import mlx
@@ -28,12 +26,11 @@ def load_mlx(load: Load) -> Runtime:
     # every page of every run (4.5 instead of 18 GB/s).
     room = max(free.values(), default=_UNKNOWN_ROOM) // 2
     mx.set_cache_limit(min(room, max(_LEAST_CACHE_BYTES, 20 * load.resident_bytes)))
-    return Runtime(_facts(mx, load.device), free, partial(_scope, mx), release=mx.clear_cache)
 
+    def scope(case: Case) -> Any:
+        return mx.stream(default_stream(mx, case.device))
 
-def _scope(mx: Any, case: Case) -> AbstractContextManager[object]:
-    scope: AbstractContextManager[object] = mx.stream(default_stream(mx, case.device))
-    return scope
+    return Runtime(_facts(mx, load.device), free, scope, release=mx.clear_cache)
 
 
 def default_stream(mx: Any, device: str) -> Any:

@@ -230,14 +230,10 @@ def _launch_overhead(context: Context, case: Case, workload: Workload) -> Launch
         except (_native.Unsupported, StepError) as error:
             # An engine may refuse work that small and still run the case.
             problem = str(error)
-            samples = context.measure(_nothing, warmup=10, runs=_FLOOR_RUNS)
+            samples = context.measure(lambda: None, warmup=10, runs=_FLOOR_RUNS)
         seconds = _native.quantile(samples.samples_ns, 0.1) * 1e-9
         context.floors[key] = LaunchOverhead(seconds, problem)
     return context.floors[key]
-
-
-def _nothing() -> None:
-    pass
 
 
 @dataclass(frozen=True)

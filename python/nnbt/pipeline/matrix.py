@@ -1,5 +1,7 @@
 """ENGINES: all engines, and which cell measures a case."""
 
+from typing import Literal
+
 from nnbt.engines import kernel, library, mlx, mpsgraph, native
 from nnbt.spec.case import Case
 from nnbt.spec.cell import Cell, Engine
@@ -22,6 +24,12 @@ def engines_of(metric: str) -> dict[str, tuple[Cell, ...]]:
     """The engines that measure a metric, with their cells of it."""
     found = {name: cells(metric, name) for name in ENGINES}
     return {name: there for name, there in found.items() if there}
+
+
+def engines_with(metric: str, kind: Literal["devices", "ops", "takes"], value: str) -> list[str]:
+    """The engines with a cell of a metric that has this device, operation or file option."""
+    found = engines_of(metric).items()
+    return [name for name, there in found if any(value in getattr(cell, kind) for cell in there)]
 
 
 def explained(case: Case) -> str:
@@ -63,7 +71,7 @@ def cell_of(case: Case) -> Cell:
 def _other_devices(case: Case) -> Refusal:
     engines = engines_of(case.metric)
     devices = dict.fromkeys(name for cell in engines[case.engine] for name in cell.devices)
-    here = [name for name, there in engines.items() if any(case.device in c.devices for c in there)]
+    here = engines_with(case.metric, "devices", case.device)
     if here:
         instead = f"--engine {' or '.join(here)}"
     else:

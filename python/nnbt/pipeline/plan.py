@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from nnbt._native import Unsupported
 from nnbt.machine.devices import DEVICES, default_device
 from nnbt.machine.facts import machine
-from nnbt.pipeline.matrix import ENGINES, cell_of, cells, engines_of
+from nnbt.pipeline.matrix import ENGINES, cell_of, cells, engines_with
 from nnbt.spec.case import Case
 from nnbt.spec.cell import Cell
 from nnbt.spec.dtypes import dtype
@@ -92,11 +92,7 @@ def _usable(case: Case, options: Options) -> Cell:
     files = {"--save-package": options.save_package, "--load-package": options.load_package}
     for option, value in files.items():
         if value is not None and option not in found.takes:
-            makers = [
-                engine
-                for engine, there in engines_of(case.metric).items()
-                if any(option in item.takes for item in there)
-            ]
+            makers = engines_with(case.metric, "takes", option)
             raise Refusal(
                 f"Engine {case.engine} has no packages",
                 f"omit {option}, or use --engine {' or '.join(makers)} on a machine that has it",
@@ -119,11 +115,7 @@ def _op(options: Options, metric: str, device: str, found: Cell) -> str:
     op = options.op or default_op(device, metal=sys.platform == "darwin")
     if op in found.ops:
         return op
-    engines = [
-        engine
-        for engine, there in engines_of(metric).items()
-        if any(op in item.ops for item in there)
-    ]
+    engines = engines_with(metric, "ops", op)
     instead = f", or --engine {' or '.join(engines)} for {op}" if engines else ""
     raise Refusal(f"Unknown --op {op!r}", f"use one of {' '.join(found.ops)}{instead}")
 

@@ -81,15 +81,6 @@ class Cell:
         return dtype.token in self.dtypes or dtype.family.name in self.families
 
 
-def _no_scope(case: Case) -> AbstractContextManager[object]:
-    del case
-    return contextlib.nullcontext()
-
-
-def _nothing() -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Runtime:
     """What an engine loaded for the cases of one run.
@@ -101,8 +92,8 @@ class Runtime:
 
     facts: Mapping[str, Any] = field(default_factory=dict)
     free_bytes: Mapping[str, int] = field(default_factory=dict)
-    scope: Callable[[Case], AbstractContextManager[object]] = _no_scope
-    release: Callable[[], object] = _nothing
+    scope: Callable[[Case], AbstractContextManager[object]] = lambda _: contextlib.nullcontext()
+    release: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -114,11 +105,6 @@ class Load:
     resident_bytes: int
 
 
-def _nothing_to_load(load: Load) -> Runtime:
-    del load
-    return Runtime()
-
-
 @dataclass(frozen=True)
 class Engine:
     """One row of ENGINES. `load` loads its libraries; raises Unsupported where that fails."""
@@ -126,4 +112,4 @@ class Engine:
     name: str
     explain: str
     cells: tuple[Cell, ...]
-    load: Callable[[Load], Runtime] = _nothing_to_load
+    load: Callable[[Load], Runtime] = lambda _: Runtime()

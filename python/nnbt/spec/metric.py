@@ -8,11 +8,6 @@ from nnbt.spec.case import Case
 from nnbt.spec.dtypes import DType
 
 
-def _smaller_matrix(case: Case, device: str) -> dict[str, int]:
-    del case
-    return {"n": 256 if device == "cpu" else 4096}
-
-
 @dataclass(frozen=True)
 class Metric:
     """One row of METRICS. `sizes(case)` is the arithmetic of a case, before allocation.
@@ -30,7 +25,9 @@ class Metric:
     sizes: Callable[[Case], dict[str, int]]
     rate_unit: str = ""
     chain: bool = False
-    smaller: Callable[[Case, str], dict[str, int]] = _smaller_matrix
+    smaller: Callable[[Case, str], dict[str, int]] = lambda _, device: {
+        "n": 256 if device == "cpu" else 4096
+    }
     default_sizes: tuple[int, ...] = (1024, 2048, 4096)
     published_results: bool = False
 

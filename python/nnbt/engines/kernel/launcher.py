@@ -17,6 +17,11 @@ from nnbt.engines.kernel.sources.streams import STREAMS
 from nnbt.machine.cuda import multiprocessors
 from nnbt.spec.errors import Refusal
 
+__all__ = [
+    "KERNELS", "OPS_PER_CLOCK", "Built", "build", "compute_capability", "multiprocessors",
+    "ops_per_clock", "refusal",
+]  # fmt: skip
+
 KERNELS: dict[str, Kernel] = {row.key: row for row in (*STREAMS, *COMPUTE)}
 
 

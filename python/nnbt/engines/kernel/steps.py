@@ -10,7 +10,6 @@ from nnbt.engines.kernel.sources.chip_clock import ChipClock
 from nnbt.engines.kernel.sources.instructions import UNTRIED, has_tcgen05, successor_note
 from nnbt.engines.kernel.sources.rows import Kernel
 from nnbt.machine import mlx
-from nnbt.machine.cuda import multiprocessors
 from nnbt.machine.mlx_runtime import default_stream, empty_evaluation
 from nnbt.spec.case import Case
 from nnbt.spec.cell import Request
@@ -70,7 +69,7 @@ def _chip_clock(
     note = f"chip clock {mhz:,.0f} MHz by its own counter"
     if ops_per_clock is None:
         return note, Details(chip_clock_hz=clock.hz)
-    peak, units = ops_per_clock * clock.hz, multiprocessors()
+    peak, units = ops_per_clock * clock.hz, gpu_kernels.multiprocessors()
     source = (
         f"{units} SM x {ops_per_clock // units:,} operations per clock x {mhz:,.0f} MHz, counted "
         "on the chip"

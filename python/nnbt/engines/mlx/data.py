@@ -20,14 +20,7 @@ _SAMPLE_ROWS = 64
 SAMPLE = 64  # rows and columns of the block that is compared with a reference
 
 
-class _CpuStreams(threading.local):
-    """CPU streams by thread: MLX streams work only in the thread that made them."""
-
-    def __init__(self) -> None:
-        self.streams: list[Any] = []
-
-
-_KEPT = _CpuStreams()
+_KEPT = threading.local()  # CPU streams: MLX's work only in the thread that made them
 
 
 class Place:
@@ -42,7 +35,7 @@ class Place:
         self.mx = mx
         self.device = device
         if device == "cpu":
-            kept = _KEPT.streams
+            kept: list[Any] = vars(_KEPT).setdefault("streams", [])
             while len(kept) < workers:
                 kept.append(mx.new_stream(mx.cpu))
             self.streams = kept[:workers]

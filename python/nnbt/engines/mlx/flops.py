@@ -24,7 +24,6 @@ number may be 0.01, which makes 1e-8 in 4 steps."""
 _GROWTH_ROWS = 32
 SUMS_SPARE = 8.0
 """The error of the worst row or column may be this many times the limit of the mean error."""
-LONGEST_CHAIN = 64  # products in one evaluation of a slope, at least
 _STRAY = 0.25
 """Rounding errors are below this relative error with any dtype, over thousands of steps."""
 
@@ -211,14 +210,7 @@ def flops_graph(request: Request) -> Workload:
         answer = _product_answer(setup, before, columns_of, output)
         return replace(answer, problem=answer.problem or _strayed(setup, *product, before))
 
-    return setup.workload(
-        graph,
-        check,
-        units=steps,
-        unit_name="step",
-        notes=_notes(setup),
-        largest_k=max(steps, LONGEST_CHAIN),
-    )
+    return setup.workload(graph, check, units=steps, unit_name="step", notes=_notes(setup))
 
 
 def _strayed(setup: Setup, multiply: Multiply, columns_of: Columns, before: Split) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nnbt.engines.mlx.data import SAMPLE, Split
-from nnbt.engines.mlx.flops import LONGEST_CHAIN, block_answer, rows_of
+from nnbt.engines.mlx.flops import block_answer, rows_of
 from nnbt.engines.mlx.setup import Inputs, Setup
 from nnbt.spec.cell import Request
 from nnbt.spec.workload import Answer, Workload
@@ -106,11 +106,4 @@ def flops_graph(request: Request) -> Workload:
     def check() -> Answer:
         return _answer(setup, setup.input(0), setup.input(1), setup.latest_k)
 
-    return setup.workload(
-        graph,
-        check,
-        units=steps,
-        unit_name="step",
-        notes=[_NOTE],
-        largest_k=max(steps, LONGEST_CHAIN),
-    )
+    return setup.workload(graph, check, units=steps, unit_name="step", notes=[_NOTE])

@@ -13,6 +13,7 @@ from nnbt.spec.metric import METRICS
 from nnbt.spec.precision import PrecisionName, tf32_enabled
 from nnbt.spec.workload import Answer, Step, Workload
 
+LONGEST_CHAIN = 64  # products in one evaluation of a slope, at least
 COMPILED = "mlx-compiled"  # the engine whose graphs go through mx.compile
 Inputs = Callable[[int], Split]  # inputs(unit): the input of a unit of work
 Graph = Callable[[range, Inputs], "list[Any]"]
@@ -127,18 +128,17 @@ class Setup:
         *,
         units: int = 1,
         unit_name: str,
-        largest_k: int | None = None,
         keep: int = 1,
         notes: Sequence[str] = (),
     ) -> Workload:
         """The Workload of this graph; a run does `units` units, the work in `sizes`."""
-        sizes = self.sizes
+        sizes, chain = self.sizes, METRICS[self.case.metric].chain
         return Workload(
             step=lambda k: self.step(graph, k, keep=keep),
             floor=empty_evaluation(self.mx, self.place.streams),
             units=units,
             unit_work=sizes.get("work_bytes", sizes.get("work_ops", 0)) // units,
-            largest_k=self.rotation if largest_k is None else largest_k,
+            largest_k=max(units, LONGEST_CHAIN) if chain else self.rotation,
             check=check,
             unit_name=unit_name,
             sizes=sizes,
