@@ -1,19 +1,22 @@
 """nnbt.engines.mlx.hybrid: rates within the common time of two sides."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 import nnbt
 from nnbt import _native
+from nnbt.engines.mlx import hybrid
 from nnbt.engines.mlx.data import Place
 from nnbt.engines.mlx.hybrid import WINDOW_S, PairedStep, Side, overlap_of, pair_of
 from nnbt.engines.mlx.setup import Setup
 from nnbt.machine import mlx as _mlx
 from nnbt.spec.case import Case
 from nnbt.spec.cell import Request
-from nnbt.spec.formulas import bandwidth_sizes
+from nnbt.spec.formulas import bandwidth_sizes, hybrid_sizes
 from nnbt.spec.options import Options
+from nnbt.spec.workload import Measure, Workload
 
 MS = 1_000_000
 
@@ -100,7 +103,7 @@ def cpu_setup(own_stream: bool) -> Setup:
 
 def test_two_cpu_sides_share_a_window() -> None:
     """The whole builder with real MLX, a CPU stream of another thread in the place of the GPU."""
-    workload = pair_of(cpu_setup(False), lambda: cpu_setup(True), _native.measure)
+    workload = pair_of(cpu_setup(False), lambda: cpu_setup(True), _native.measure, {})
     samples = nnbt.measure(workload.step(1), warmup=1, runs=3)
     answer = workload.check()
     after = workload.after()
@@ -118,3 +121,28 @@ def test_two_cpu_sides_share_a_window() -> None:
     assert workload.no_slope
     assert min(samples.samples_ns) > 0
     assert WINDOW_S > 0
+
+
+def test_each_side_counts_its_own_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy moves 2 matrices, a + b 3; a CPU stream stands for the GPU."""
+    steps: dict[str, int] = {}
+
+    def on_cpu(mx: Any, *_: object, **_more: object) -> Place:
+        place = Place(mx, "cpu", 1)
+        place.streams = [mx.new_stream(mx.cpu)]
+        return place
+
+    def noting(name: str, workload: Workload, measure: Measure) -> Side:
+        steps[name] = workload.unit_work
+        return make_side(name, workload, measure)
+
+    make_side = hybrid._side
+    monkeypatch.setattr(hybrid, "Place", on_cpu)
+    monkeypatch.setattr(hybrid, "_side", noting)
+    case = Case("bandwidth", "hybrid", "mlx", "float32", 256, {"op": "add", "cpu_workers": 1})
+    workload = hybrid.bandwidth(Request(case, hybrid_sizes(case), Options(), _native.measure))
+    workload.step(1)()
+    workload.after()
+    matrix = 256 * 256 * 4
+    assert steps == {"cpu": 2 * matrix, "gpu": 3 * matrix}
+    assert workload.sizes["matrix_bytes"] == 2 * matrix  # the row's, of both sides

@@ -8,7 +8,7 @@ import math
 import statistics
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -20,6 +20,7 @@ from nnbt.engines.mlx.setup import Setup
 from nnbt.machine import mlx
 from nnbt.spec.cell import Request
 from nnbt.spec.details import Details, SharedWindow, SideRates
+from nnbt.spec.formulas import bandwidth_sizes
 from nnbt.spec.workload import After, Answer, Measure, Step, Workload
 
 T = TypeVar("T")
@@ -153,7 +154,9 @@ def _side(name: str, workload: Workload, measure: Measure) -> Side:
     return Side(name, step, units * workload.unit_work, median_s(step))
 
 
-def pair_of(first: Setup, second: Callable[[], Setup], measure: Measure) -> Workload:
+def pair_of(
+    first: Setup, second: Callable[[], Setup], measure: Measure, sizes: Mapping[str, int]
+) -> Workload:
     """The Workload of two setups; `second` is called in the thread that will run it.
 
     MLX streams work only in the thread that made them.
@@ -187,7 +190,7 @@ def pair_of(first: Setup, second: Callable[[], Setup], measure: Measure) -> Work
         return _report(sides, pair.overlaps)
 
     sizes = {
-        **first.sizes,
+        **sizes,
         "io_bytes": work,
         "work_bytes": work,
         "cpu_repetitions": sides[0].repetitions,
@@ -228,6 +231,9 @@ def bandwidth(request: Request) -> Workload:
     copy = replace(case, device="cpu", params={**case.params, "op": "copy"})
 
     def gpu() -> Setup:
-        return Setup(request, Place(mlx.core(), "gpu", 1, own_stream=True))
+        # Each side counts its own bytes: those of the case are the sum of both.
+        alone = replace(request, sizes=bandwidth_sizes(case))
+        return Setup(alone, Place(mlx.core(), "gpu", 1, own_stream=True))
 
-    return pair_of(Setup(replace(request, case=copy)), gpu, request.measure)
+    cpu = Setup(replace(request, case=copy, sizes=bandwidth_sizes(copy)))
+    return pair_of(cpu, gpu, request.measure, request.sizes)
