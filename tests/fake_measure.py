@@ -54,12 +54,10 @@ class FakeMeasure:
         count = runs or len(self.pattern)
         factors = [self.pattern[i % len(self.pattern)] for i in range(count)] if count > 1 else [1]
         return FakeSamples(
-            samples_ns=[round(time_ns * factor) for factor in factors],
-            window_ns=self.window_ns,
-            warmup_runs=warmup,
-            stop="runs" if runs else "precise",
+            samples_ns=[round(time_ns * factor) for factor in factors], window_ns=self.window_ns,
+            warmup_runs=warmup, stop="runs" if runs else "precise",
             readings=[FakeReading(name, value) for name, value in self.readings.items()],
-        )
+        )  # fmt: skip
 
 
 def units_of(step: Any) -> int:

@@ -291,11 +291,9 @@ def a_process_that_has_the_other_processor(patch: pytest.MonkeyPatch, measure: F
     patch.setattr(case_runner, "machine", lambda: here)
     window_s = measure.window_ns * 1e-9
     measure.readings = {
-        "other_cpu_time": 0.9 * window_s,
-        "involuntary_switches": 10 * window_s,
-        "user_time": 0.9 * window_s,
-        "system_time": 0.15 * window_s,
-    }
+        "other_cpu_time": 0.9 * window_s, "involuntary_switches": 10 * window_s,
+        "user_time": 0.9 * window_s, "system_time": 0.15 * window_s,
+    }  # fmt: skip
 
 
 def with_details(patch: pytest.MonkeyPatch, **details: Any) -> None:

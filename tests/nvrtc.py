@@ -105,11 +105,9 @@ def compile_source(text: str, architecture: str) -> Compiled:
     )
     assert error == 0
     flags = [
-        f"--gpu-architecture={architecture}",
-        f"--include-path={site() / 'mlx/include/cccl'}",
-        f"--include-path={site() / 'nvidia/cu13/include'}",
-        "--ptxas-options=--verbose",
-    ]
+        f"--gpu-architecture={architecture}", f"--include-path={site() / 'mlx/include/cccl'}",
+        f"--include-path={site() / 'nvidia/cu13/include'}", "--ptxas-options=--verbose",
+    ]  # fmt: skip
     options = (ctypes.c_char_p * len(flags))(*[flag.encode() for flag in flags])
     try:
         error = nvrtc.nvrtcCompileProgram(program, len(flags), options)

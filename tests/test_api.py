@@ -33,14 +33,6 @@ def test_the_documented_example() -> None:
     assert row.verdict in ("VALID", "SUSPECT", "INVALID")
 
 
-def test_any_callable_is_measured_with_the_native_loop() -> None:
-    calls: list[int] = []
-    samples = nnbt.measure(lambda: calls.append(1), warmup=0, runs=7)
-    assert len(samples.samples_ns) == 7
-    assert len(calls) == 7 + samples.warmup_runs
-    assert samples.stop == "runs"
-
-
 def test_keywords_are_those_of_the_table() -> None:
     names = set(inspect.signature(nnbt.run).parameters)
     assert names - set(OPTIONS) == {"params", "measure", "listener"}
@@ -95,6 +87,8 @@ def test_zeros_are_compared_with_random_data(fake_measure: FakeMeasure) -> None:
         ({"device": "tpu"}, "^Unknown device 'tpu': use one of auto cpu"),
         ({"device": ["cpu"]}, r"^device \['cpu'\]"),
         ({"metric": []}, "^metric is empty"),
+        ({"engine": []}, "^engine is empty"),
+        ({"max_seconds": float("inf")}, "^max_seconds inf"),
         ({"dtype": []}, "^dtype is empty"),
         ({"data": []}, "^data is empty"),
         ({"data": ["sevens"]}, "^Unknown data 'sevens'"),

@@ -24,7 +24,7 @@ from nnbt.pipeline.listener import Listener
 from nnbt.pipeline.plan import make_plan
 from nnbt.results.files import load
 from nnbt.spec.case import Case
-from nnbt.spec.conv import Chain, border_gains, conv_sizes, taps_inside
+from nnbt.spec.conv import Chain, border_gains, conv_sizes
 from nnbt.spec.options import Options, params_of
 
 SMALL = ("--device", "cpu", "--sizes", "8", "--channels", "4", "--layers", "3", "--runs", "5")
@@ -94,13 +94,6 @@ def test_border_gains_are_those_of_a_convolution_with_ones(kernel):
         expected.append(math.sqrt(following.mean() / power.mean()))
         power = following
     assert border_gains(n, kernel, layers) == pytest.approx(expected)
-
-
-def test_taps_inside_is_counted_tap_by_tap():
-    for n, kernel in itertools.product((1, 2, 5), (1, 2, 3, 4, 7)):
-        before = (kernel - 1) // 2
-        counted = sum(0 <= i + tap - before < n for i in range(n) for tap in range(kernel))
-        assert taps_inside(n, kernel) == counted
 
 
 @pytest.mark.parametrize("kernel", [1, 2, 3, 4, 5])

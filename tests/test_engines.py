@@ -453,12 +453,10 @@ def after_a_run(dtype: str, name: str) -> After:
 @pytest.mark.parametrize(
     ("dtype", "name", "per_clock"),
     [
-        ("bfloat16", "wgmma", 4096),
-        ("tfloat32", "wgmma_registers", 2048),
-        ("tfloat32", "mma_sync", 2048),
-        ("float32", "fma", 256),
+        ("bfloat16", "wgmma", 4096), ("tfloat32", "wgmma_registers", 2048),
+        ("tfloat32", "mma_sync", 2048), ("float32", "fma", 256),
     ],
-)
+)  # fmt: skip
 def test_a_kernel_counts_its_clock(small_gpu: Any, dtype: str, name: str, per_clock: int) -> None:
     small_gpu()
     details = after_a_run(dtype, name).details
@@ -714,13 +712,11 @@ def test_the_same_operation_counts_before_the_best_of_all() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"verdict": "INVALID"},
-        {"verdict": None, "rate": None},
+        {"verdict": "INVALID"}, {"verdict": None, "rate": None},
         {"reasons": (Reason("CACHE_RESIDENT", "in cache", "note"),)},
-        {"reasons": (Reason("ABOVE_CEILING", "too much", "suspect"),)},
-        {"case": MLX_CASE},
+        {"reasons": (Reason("ABOVE_CEILING", "too much", "suspect"),)}, {"case": MLX_CASE},
     ],
-)
+)  # fmt: skip
 def test_what_is_no_ceiling_is_not_kept(changes: dict[str, Any], cache: Any) -> None:
     best = kept(ceiling(30e9, **changes), keep_file=True)
     assert best.known(MLX_CASE, "") is None

@@ -22,7 +22,6 @@ from nnbt import _native
 from nnbt._native import Unsupported
 from nnbt.cli import main as cli
 from nnbt.engines.mpsgraph import ane, counters, helper, helper_step
-from nnbt.engines.mpsgraph.conv import risky
 from nnbt.engines.mpsgraph.helper import HelperError
 from nnbt.engines.mpsgraph.helper_step import HelperStep
 from nnbt.engines.mpsgraph.power import power_of
@@ -208,16 +207,6 @@ def test_no_scratch_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert list(saved.iterdir()) == []
 
 
-def test_all_but_float16_on_the_gpu_is_risky() -> None:
-    safe = [
-        (device, dtype)
-        for device in ("gpu", "ane")
-        for dtype in ("float16", "int8", "qdq", "w8a8")
-        if not risky(Case("conv", device, "mpsgraph", dtype, 8))
-    ]
-    assert safe == [("gpu", "float16")]
-
-
 def test_samples_are_whole(fake_helper: FakeHelper) -> None:
     step = HelperStep(SPEC, 1e6)
     samples = measure(step, warmup=3, runs=7, budget_s=2.0, on_progress=print)
@@ -253,10 +242,6 @@ def test_single_runs_come_out_of_one_process(fake_helper: FakeHelper) -> None:
     assert all(len(time) == 1 for time in times)
     assert times[:12] == times[12:24]
     assert len({time[0] for time in times}) > 5
-
-
-def test_other_steps_are_timed_here() -> None:
-    assert isinstance(measure(lambda: None, warmup=0, runs=3), _native.Samples)
 
 
 def test_the_time_limit_grows_with_the_budget_and_the_runs() -> None:

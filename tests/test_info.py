@@ -7,8 +7,10 @@ import pytest
 
 from nnbt._native import Unsupported
 from nnbt.cli import info
+from nnbt.ladder.causes import CAUSES
+from nnbt.ladder.rungs import RUNGS
 from nnbt.machine.devices import DEVICES
-from nnbt.pipeline.matrix import METRICS
+from nnbt.pipeline.matrix import ENGINES, METRICS
 from nnbt.results.columns import COLUMNS, CSV_COLUMNS
 from nnbt.spec.dtypes import DTYPES
 from nnbt.spec.errors import Refusal
@@ -25,6 +27,8 @@ NAMES = {
     "dtypes": list(DTYPES),
     "devices": list(DEVICES),
     "data": list(DATA),
+    "engines": list(ENGINES),
+    "ladder": [*(kind.label for kind in RUNGS.values()), *(cause.code for cause in CAUSES)],
 }
 
 

@@ -256,13 +256,11 @@ H200 = {"device_name": "NVIDIA H200", "cpu": "Intel(R) Xeon(R) Platinum 8480+"}
 @pytest.mark.parametrize(
     ("metric", "device", "dtype", "rate"),
     [
-        ("flops", "gpu", "bfloat16", 989.4e12),
-        ("flops", "gpu", "tfloat32", 494.7e12),
-        ("flops", "gpu", "float8_e4m3", 1978.9e12),
-        ("bandwidth", "gpu", "float32", 4.8e12),
+        ("flops", "gpu", "bfloat16", 989.4e12), ("flops", "gpu", "tfloat32", 494.7e12),
+        ("flops", "gpu", "float8_e4m3", 1978.9e12), ("bandwidth", "gpu", "float32", 4.8e12),
         ("bandwidth", "cpu", "float32", 307.2e9),
     ],
-)
+)  # fmt: skip
 def test_published_peaks_of_the_table(metric: str, device: str, dtype: str, rate: float) -> None:
     found = published(metric, device, dtype, H200)
     assert found.rate == pytest.approx(rate, rel=1e-3)
@@ -891,12 +889,3 @@ def test_the_command_refuses_in_one_sentence(args: list[str], words: str) -> Non
     assert done.returncode == 2
     assert words in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_info_explains_rungs_and_causes() -> None:
-    from nnbt.cli.info import explain
-
-    text = explain("ladder")
-    assert all(kind.label in text for kind in RUNGS.values())
-    assert all(cause.code in text for cause in CAUSES)
-    assert "native" in explain("engines")

@@ -29,15 +29,13 @@ def write(root: Path, files: dict[str, str]) -> Path:
 
 
 V2 = {
-    "proc/self/cgroup": "0::/job/step\n",
-    "sys/fs/cgroup/cpu.max": "max 100000\n",
+    "proc/self/cgroup": "0::/job/step\n", "sys/fs/cgroup/cpu.max": "max 100000\n",
     "sys/fs/cgroup/job/memory.max": f"{4 * GIB}\n",
     "sys/fs/cgroup/job/memory.current": f"{3 * GIB}\n",
     "sys/fs/cgroup/job/memory.stat": f"anon 5\ninactive_file {GIB}\n",
-    "sys/fs/cgroup/job/cpu.max": "150000 100000\n",
-    "sys/fs/cgroup/job/step/memory.max": "max\n",
+    "sys/fs/cgroup/job/cpu.max": "150000 100000\n", "sys/fs/cgroup/job/step/memory.max": "max\n",
     "sys/fs/cgroup/job/step/cpu.max": "max 100000\n",
-}
+}  # fmt: skip
 V1 = {
     "proc/self/cgroup": "5:cpu,cpuacct:/c\n4:memory:/c\n0::/\n",
     "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
@@ -49,11 +47,9 @@ V1 = {
 }
 # In a container the path is the host's and the mount shows the container's group as its root.
 CONTAINER = {
-    "proc/self/cgroup": "0::/docker/0123\n",
-    "sys/fs/cgroup/memory.max": f"{GIB}\n",
-    "sys/fs/cgroup/memory.current": "1000\n",
-    "sys/fs/cgroup/cpu.max": "200000 100000\n",
-}
+    "proc/self/cgroup": "0::/docker/0123\n", "sys/fs/cgroup/memory.max": f"{GIB}\n",
+    "sys/fs/cgroup/memory.current": "1000\n", "sys/fs/cgroup/cpu.max": "200000 100000\n",
+}  # fmt: skip
 UNLIMITED = {
     "proc/self/cgroup": "4:memory:/\n5:cpu:/\n0::/\n",
     "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
@@ -65,14 +61,12 @@ UNLIMITED = {
 @pytest.mark.parametrize(
     ("files", "memory", "quota"),
     [
-        (V2, (4 * GIB, 2 * GIB), 1.5),
-        (V1, (2 * GIB, GIB + 1024), 0.5),
-        (CONTAINER, (GIB, GIB - 1000), 2.0),
-        (UNLIMITED, (None, None), None),
+        (V2, (4 * GIB, 2 * GIB), 1.5), (V1, (2 * GIB, GIB + 1024), 0.5),
+        (CONTAINER, (GIB, GIB - 1000), 2.0), (UNLIMITED, (None, None), None),
         ({}, (None, None), None),
     ],
     ids=["v2", "v1", "container", "unlimited", "none"],
-)
+)  # fmt: skip
 def test_control_group(
     tmp_path: Path,
     files: dict[str, str],
@@ -132,13 +126,11 @@ def test_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meminfo: str |
     ("release", "name"),
     [
         (b'NAME="Some"\nPRETTY_NAME="Some \xc3\x9f Linux 12"\n', "Some \u00df Linux 12"),
-        (b"PRETTY_NAME=Some\nnonsense = 'a\n", "Some"),
-        (b"", "Linux"),
-        (b"PRETTY_NAME=\xff\n", "Linux"),
-        (None, "Linux"),
+        (b"PRETTY_NAME=Some\nnonsense = 'a\n", "Some"), (b"", "Linux"),
+        (b"PRETTY_NAME=\xff\n", "Linux"), (None, "Linux"),
     ],
     ids=["utf-8", "odd", "empty", "not utf-8", "none"],
-)
+)  # fmt: skip
 def test_name_of_the_system(tmp_path: Path, release: bytes | None, name: str) -> None:
     """In an ASCII locale too."""
     path = tmp_path / "os-release"

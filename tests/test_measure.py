@@ -203,13 +203,11 @@ def counting(count: Iterator[int]) -> Callable[[], object]:
 @pytest.mark.parametrize(
     "make",
     [
-        counting,
-        lambda count: count.__next__,
-        lambda _: functools.partial(time.sleep, 0.01),
+        counting, lambda count: count.__next__, lambda _: functools.partial(time.sleep, 0.01),
         lambda _: _native.empty_step(),
     ],
     ids=["python", "builtin", "sleeping", "native"],
-)
+)  # fmt: skip
 def test_ctrl_c_ends_any_step(make: Callable[[Iterator[int]], object]) -> None:
     runs = 50_000_000
     count = itertools.count()

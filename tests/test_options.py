@@ -46,12 +46,10 @@ def test_the_defaults_can_be_given() -> None:
 @pytest.mark.parametrize(
     ("name", "known"),
     [
-        ("metric", METRICS),
-        ("engine", ENGINES),
-        ("device", DEVICES),
+        ("metric", METRICS), ("engine", ENGINES), ("device", DEVICES),
         ("data", OPTIONS["data"].choices),
     ],
-)
+)  # fmt: skip
 def test_the_help_names_what_can_be_chosen(name: str, known: Any) -> None:
     assert all(f"`{value}`" in OPTIONS[name].described() for value in known)
 

@@ -10,7 +10,6 @@ from nnbt.pipeline.matrix import cell_of
 from nnbt.pipeline.memory import check_memory
 from nnbt.pipeline.plan import Planned, default_op, make_plan
 from nnbt.spec.case import Case
-from nnbt.spec.errors import Refusal
 from nnbt.spec.options import Options
 
 GIB = 2**30
@@ -67,28 +66,6 @@ def test_all_processors_are_workers_by_default() -> None:
 )  # fmt: skip
 def test_the_operation_of_each_device(device: str, metal: bool, op: str) -> None:
     assert default_op(device, metal=metal) == op
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"sizes": ()}, {"sizes": (0,)}, {"sizes": (10**8,)}, {"runs": 0}, {"warmup": -1},
-        {"graph_steps": 0}, {"cpu_workers": -1}, {"max_seconds": float("nan")},
-        {"max_seconds": float("inf")}, {"metrics": ("latency",)}, {"engines": ("torch",)},
-        {"dtypes": ("q7",)}, {"data": ("sevens",)}, {"tf32": "maybe"}, {"op": "mul"},
-        {"device": "tpu"}, {"dtypes": ("q4",)},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_what_can_not_be_is_refused_in_one_sentence(changes: dict[str, object]) -> None:
-    with pytest.raises(Unsupported, match=r"^[^\n]+\.$"):
-        cases(**changes)
-
-
-@pytest.mark.parametrize("names", ["metrics", "engines", "dtypes", "data", "sizes"])
-def test_nothing_to_measure_is_refused(names: str) -> None:
-    with pytest.raises(Refusal, match="is empty"):
-        cases(**{names: ()})
 
 
 def test_an_operation_that_counts_for_nothing_is_said() -> None:

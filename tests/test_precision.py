@@ -145,13 +145,11 @@ def test_the_units_that_limit_a_product(dtype: str, precision: str, units: str |
 @pytest.mark.parametrize(
     ("mode", "environment", "enabled"),
     [
-        ("default", {}, True),
-        ("default", {"MLX_ENABLE_TF32": "0"}, False),
-        ("default", {"MLX_ENABLE_TF32": "1"}, True),
-        ("on", {"MLX_ENABLE_TF32": "0"}, True),
+        ("default", {}, True), ("default", {"MLX_ENABLE_TF32": "0"}, False),
+        ("default", {"MLX_ENABLE_TF32": "1"}, True), ("on", {"MLX_ENABLE_TF32": "0"}, True),
         ("off", {}, False),
     ],
-)
+)  # fmt: skip
 def test_the_switch(mode: str, environment: dict[str, str], enabled: bool) -> None:
     assert tf32_enabled(mode, environment) is enabled
 

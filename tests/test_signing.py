@@ -297,7 +297,3 @@ def test_info_imports_neither_mlx_nor_numpy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_the_entitlement_is_one_key() -> None:
-    assert plistlib.loads(signing.entitlements()) == {signing.ENTITLEMENT: True}

@@ -32,14 +32,11 @@ def jobs(only: list[str], device: str) -> list[dict[str, Any]]:
     if "stream" in only:
         found += [
             {
-                "kind": "stream",
-                "op": op,
-                "dtype": "float32",
-                "n": STREAM,
+                "kind": "stream", "op": op, "dtype": "float32", "n": STREAM,
                 "work": bytes_ * STREAM**2,
             }
             for op, bytes_ in (("copy", 8), ("add", 12), ("triad", 12))
-        ]
+        ]  # fmt: skip
     if "matmul" in only:
         narrow = ("float16", "bfloat16", "tfloat32", "int8", "float8_e4m3")
         dtypes = ("float32", *narrow) if device == "gpu" else ("float32", "float64")

@@ -64,12 +64,10 @@ def timeit_loop() -> float:
 
 
 LOOPS: tuple[tuple[str, Callable[[], float]], ...] = (
-    ("call itself", bare_calls),
-    ("native loop", native_loop),
+    ("call itself", bare_calls), ("native loop", native_loop),
     ("native loop, native empty step", native_step),
-    ("Python loop with perf_counter_ns", python_loop),
-    ("timeit (no samples)", timeit_loop),
-)
+    ("Python loop with perf_counter_ns", python_loop), ("timeit (no samples)", timeit_loop),
+)  # fmt: skip
 
 
 def main() -> None:

@@ -22,12 +22,10 @@ _BULK = {
     "blocks_per_multiprocessor": (1, 2, 3),
 }
 GRIDS: dict[str, dict[str, tuple[int, ...]]] = {
-    "copy": _PLAIN,
-    "add": _PLAIN,
-    "read": {"unroll": (8, 16), "cache": (1,), "threads": (256, 512, 1024)},
-    "bulk_read": _BULK,
+    "copy": _PLAIN, "add": _PLAIN,
+    "read": {"unroll": (8, 16), "cache": (1,), "threads": (256, 512, 1024)}, "bulk_read": _BULK,
     "bulk_copy": _BULK,
-}
+}  # fmt: skip
 
 
 def trial(mx: Any, name: str, params: dict[str, int]) -> float:
