@@ -78,7 +78,7 @@ REFUSALS = [
     (["--csv", "a.csv", "conv"], "use nnbt conv --csv"),
     (["--sizes", "64", "ladder"], "use nnbt ladder --sizes"),
     (["--no-fail", "info"], "--no-fail has no effect before info"),
-    (["info", "--explain", "weather"], "use nnbt info --explain"),
+    (["info", "--explain", "weather"], "use one of formulas checks"),
     (["info", "weather"], "use nnbt info"),
 ]
 
