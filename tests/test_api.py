@@ -2,9 +2,12 @@
 
 import dataclasses
 import inspect
+import re
 import subprocess
 import sys
 import threading
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ import pytest
 import nnbt
 from fake_measure import FakeMeasure
 from nnbt.engines.mlx import flops as mlx_flops
+from nnbt.machine.devices import DEVICES
 from nnbt.pipeline.listener import Listener
 from nnbt.pipeline.plan import Plan
 from nnbt.results.result import Result, Run
@@ -233,3 +237,21 @@ def test_every_public_name_is_there() -> None:
         assert name in dir(nnbt)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         nnbt.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ({"op": "x"}, "op 'x'"),
+        ({"thread_sweep": True, "engine": "mlx"}, "engine='native' device='cpu'"),
+        ({"metric": "flops", "device": "gpu", "engine": "native"}, "device='cpu'"),
+        ({"params": 3}, "params="),
+    ],
+)
+def test_refusals_of_a_run_name_keywords(
+    arguments: dict[str, Any], part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(DEVICES, "gpu", replace(DEVICES["gpu"], missing=lambda: None))
+    with pytest.raises(nnbt.Unsupported, match=re.escape(part)) as refused:
+        nnbt.run(**{"device": "cpu", "sizes": [64], **arguments})
+    assert "--" not in str(refused.value)

@@ -25,40 +25,58 @@ from result_schema import validate
 
 # What cannot be done, and what the sentence has to name.
 REFUSALS = [
-    (["--sizes", "0"], "--sizes 0"), (["--sizes", "-5"], "--sizes -5"),
-    (["--sizes", "64", "-5"], "--sizes -5"), (["--sizes", "many"], "--sizes 1024 2048"),
-    (["--sizes", "1.5"], "'1.5'"), (["--sizes", "200000"], "--sizes"),
-    (["--sizes", "99999999999999999999"], "1 to"), (["--sizes"], "--sizes 1024 2048"),
+    (["--sizes", "0"], "--sizes 0"),
+    (["--sizes", "-5"], "--sizes -5"),
+    (["--sizes", "64", "-5"], "--sizes -5"),
+    (["--sizes", "many"], "--sizes 1024 2048"),
+    (["--sizes", "1.5"], "'1.5'"),
+    (["--sizes", "200000"], "--sizes"),
+    (["--sizes", "99999999999999999999"], "1 to"),
+    (["--sizes"], "--sizes 1024 2048"),
     (["--sizes", "--dtype", "float32"], "--sizes 1024 2048"),
-    (["--sizes", ","], "--sizes 1024 2048"), (["--size", "0"], "--sizes 0"),
-    (["--dtype", "float33"], "float32"), (["--dtype", ""], "--dtype"),
-    (["--dtype", "q1"], "--dtype q2"), (["--dtype", "q7"], "--dtype q6 or q8"),
+    (["--sizes", ","], "--sizes 1024 2048"),
+    (["--size", "0"], "--sizes 0"),
+    (["--dtype", "float33"], "float32"),
+    (["--dtype", ""], "--dtype"),
+    (["--dtype", "q1"], "--dtype q2"),
+    (["--dtype", "q7"], "--dtype q6 or q8"),
     (["--metric", "latency"], "bandwidth"),
     (["--metric", "flops", "--metric", "latency"], "bandwidth"),
-    (["--device", "tpu"], "auto cpu"), (["--engine", "torch"], "mlx"),
-    (["--op", "mul"], "copy"), (["--data", "sevens"], "normal uniform"),
+    (["--device", "tpu"], "auto cpu"),
+    (["--engine", "torch"], "mlx"),
+    (["--op", "mul"], "copy"),
+    (["--data", "sevens"], "normal uniform"),
     (["--tf32", "maybe"], "default on off"),
     (["--metric", "bandwidth", "--dtype", "q4", "--device", "cpu"], "--dtype"),
-    (["--runs", "0"], "1 to"), (["--runs", "-1"], "1 to"),
-    (["--iterations", "0"], "--runs 0"), (["--runs", "few"], "--runs 8"),
-    (["--warmup", "-1"], "0 to"), (["--graph-steps", "0"], "1 to"),
-    (["--cpu-workers", "-1"], "0 to"), (["--max-seconds", "nan"], "more than 0"),
-    (["--max-seconds", "0"], "more than 0"), (["--max-seconds", "1e9"], "at most 86400"),
+    (["--runs", "0"], "1 to"),
+    (["--runs", "-1"], "1 to"),
+    (["--iterations", "0"], "--runs 0"),
+    (["--runs", "few"], "--runs 8"),
+    (["--warmup", "-1"], "0 to"),
+    (["--graph-steps", "0"], "1 to"),
+    (["--cpu-workers", "-1"], "0 to"),
+    (["--max-seconds", "nan"], "more than 0"),
+    (["--max-seconds", "0"], "more than 0"),
+    (["--max-seconds", "1e9"], "at most 86400"),
     (["--max-seconds", "soon"], "--max-seconds 3"),
-    (["--csv", "no/such/folder.csv"], "no/such"), (["--json", "."], "folder"),
+    (["--csv", "no/such/folder.csv"], "no/such"),
+    (["--json", "."], "folder"),
     (["--json", "a" * 300], "another name"),
     (["--csv", "same", "--json", "same"], "--csv and --json"),
     (["--csv", "same", "--json", "./same"], "--csv and --json"),
-    (["--csv", ""], "--csv results.csv"), (["--frobnicate"], "No such option"),
-    (["--frobnicate"], "nnbt --help"), (["--dtype"], "nnbt --help"),
-    (["ladder", "--frobnicate"], "nnbt ladder --help"), (["measure"], "No such command"),
+    (["--csv", ""], "--csv results.csv"),
+    (["--frobnicate"], "No such option"),
+    (["--frobnicate"], "nnbt --help"),
+    (["--dtype"], "nnbt --help"),
+    (["ladder", "--frobnicate"], "nnbt ladder --help"),
+    (["measure"], "No such command"),
     (["bandwidth"], "nnbt --metric bandwidth"),
     (["--csv", "a.csv", "conv"], "nnbt conv --csv"),
     (["--sizes", "64", "ladder"], "nnbt ladder --sizes"),
     (["--no-fail", "info"], "--no-fail has no effect before info"),
-    (["info", "--explain", "weather"], "formulas checks columns"),
-    (["info", "weather"], "nnbt info"),
-]  # fmt: skip
+    (["info", "--explain", "weather"], "use one of formulas checks"),
+    (["info", "weather"], "use nnbt info"),
+]
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -483,3 +501,11 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_file_in_a_folder_that_is_gone_is_refused(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = shell(f"rmdir {gone} && nnbt --device cpu --sizes 64 --runs 5 --json x.json", gone)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr

@@ -9,6 +9,7 @@ from nnbt._native import Samples, Unsupported, measure
 from nnbt.pipeline.listener import Listener
 from nnbt.results.result import Reason, Result, Run
 from nnbt.spec.case import Case
+from nnbt.spec.errors import Refusal
 from nnbt.spec.options import OPTIONS, Options, make_options, python_spelling
 from nnbt.spec.workload import Measure
 
@@ -50,6 +51,8 @@ def run(
         raise TypeError(f"run() got an unexpected keyword argument {name!r}")
     with python_spelling():
         given: dict[str, Any] = {name: _KEYWORDS[name].convert(asked[name]) for name in asked}
+        if not isinstance(params, Mapping | None):
+            raise Refusal(f"params {params!r} is not a dictionary", "use params={'layers': 3}")
         given["params"] = {
             name: OPTIONS[name].convert(value) if name in OPTIONS else value
             for name, value in (params or {}).items()

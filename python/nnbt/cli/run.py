@@ -33,13 +33,13 @@ class Files:
         paths = {kind: Path(given[kind]) for kind in writers if kind in given}
         self._writers = [(path, writers[kind]) for kind, path in paths.items()]
         self._problems: dict[Path, str] = {}
-        if len({os.path.realpath(path) for path in paths.values()}) < len(paths):
-            flags = " and ".join(map(spelled, paths))
-            raise Refusal(f"{flags} name the same file", "use a separate file for each")
         for path in paths.values():
             problem = check_writable(path)
             if problem:
                 raise Unsupported(problem)
+        if len({os.path.realpath(path) for path in paths.values()}) < len(paths):
+            flags = " and ".join(map(spelled, paths))
+            raise Refusal(f"{flags} name the same file", "use a separate file for each")
 
     def write(self, run: Run, *, last: bool = False) -> None:
         """Rewrites every file; a pipe or terminal once, when the run ends (or `last`).

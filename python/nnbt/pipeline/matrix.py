@@ -8,6 +8,7 @@ from nnbt.spec.cell import Cell, Engine
 from nnbt.spec.dtypes import dtype
 from nnbt.spec.errors import Refusal
 from nnbt.spec.metric import METRICS
+from nnbt.spec.options import spelled
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine
@@ -49,7 +50,7 @@ def cell_of(case: Case) -> Cell:
     if case.engine not in engines:
         raise Refusal(
             f"Engine {case.engine!r} does not measure {metric.name}",
-            f"use --engine {' or '.join(engines)}",
+            f"use {spelled('engine', *engines)}",
         )
     here = [cell for cell in engines[case.engine] if case.device in cell.devices]
     if not here:
@@ -57,15 +58,14 @@ def cell_of(case: Case) -> Cell:
     for cell in here:
         if cell.measures(kind):
             if kind.cpu_only and case.device != "cpu":
-                raise Refusal(
-                    f"{kind.token} runs on the CPU only", "use --device cpu, or --dtype float32"
-                )
+                instead = f"use {spelled('device', 'cpu')}, or {spelled('dtype', 'float32')}"
+                raise Refusal(f"{kind.token} runs on the CPU only", instead)
             return cell
     if here[0].dtypes or kind.family.name == "tensor":
         raise _other_dtypes(case, here[0])
     raise Refusal(
         f"{metric.name} does not support {kind.token}, a {kind.family.name} dtype",
-        "use a floating-point or integer dtype, such as --dtype float32 or uint8",
+        f"use a floating-point or integer dtype, such as {spelled('dtype', 'float32', 'uint8')}",
     )
 
 
@@ -74,15 +74,15 @@ def _other_devices(case: Case) -> Refusal:
     devices = dict.fromkeys(name for cell in engines[case.engine] for name in cell.devices)
     here = engines_with(case.metric, "devices", case.device)
     if here:
-        instead = f"--engine {' or '.join(here)}"
+        instead = spelled("engine", *here)
     else:
         metrics = dict.fromkeys(
             cell.metric for cell in ENGINES[case.engine].cells if case.device in cell.devices
         )
-        instead = f"--metric {' or '.join(metrics) or 'another'}"
+        instead = spelled("metric", *(metrics or ("another",)))
     return Refusal(
-        f"--engine {case.engine} does not measure {case.metric} on {case.device}",
-        f"use --device {' or '.join(devices)}, or {instead}",
+        f"{spelled('engine', case.engine)} does not measure {case.metric} on {case.device}",
+        f"use {spelled('device', *devices)}, or {instead}",
     )
 
 
@@ -93,8 +93,8 @@ def _other_dtypes(case: Case, here: Cell) -> Refusal:
             name for cell in there if cell.measures(dtype(case.dtype)) for name in cell.devices
         ]
         if devices:
-            others += f", or --engine {engine} --device {' or '.join(devices)}"
+            others += f", or {spelled('engine', engine)} {spelled('device', *devices)}"
     return Refusal(
         f"{case.metric} by {case.engine} on {case.device} does not support {case.dtype}",
-        f"use --dtype {' or '.join(here.dtypes) or 'float32'}{others}",
+        f"use {spelled('dtype', *(here.dtypes or ('float32',)))}{others}",
     )

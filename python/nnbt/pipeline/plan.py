@@ -68,7 +68,8 @@ def _devices(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
         ]
         names = tuple(name for name in dict.fromkeys(there) if name not in options.without)
         if not names:
-            raise Unsupported("--device all leaves no device: name one, for example --device cpu.")
+            given = spelled("device", "all"), spelled("device", "cpu")
+            raise Refusal(f"{given[0]} leaves no device", f"use {given[1]}")
         return names, ()
     name = one_of("device", options.device, ("auto", *DEVICES))
     if name in options.without:
@@ -95,7 +96,7 @@ def _usable(case: Case, options: Options) -> Cell:
             makers = engines_with(case.metric, "takes", option)
             raise Refusal(
                 f"Engine {case.engine} cannot save or load packages",
-                f"omit {option}, or use --engine {' or '.join(makers)} on a machine that has it",
+                f"omit {option}, or use {spelled('engine', *makers)} on a machine that has it",
             )
     return found
 
@@ -116,8 +117,9 @@ def _op(options: Options, metric: str, device: str, found: Cell) -> str:
     if op in found.ops:
         return op
     engines = engines_with(metric, "ops", op)
-    instead = f", or --engine {' or '.join(engines)} for {op}" if engines else ""
-    problem = f"--op {op} needs another engine" if engines else f"Unknown --op {op!r}"
+    instead = f", or {spelled('engine', *engines)} for {op}" if engines else ""
+    asked = spelled("op", op) if engines else spelled("op")
+    problem = f"{asked} needs another engine" if engines else f"Unknown {asked} {op!r}"
     raise Refusal(problem, f"use one of {' '.join(found.ops)}{instead}")
 
 
@@ -145,9 +147,10 @@ def _sizes(options: Options, bare: Case, found: Cell) -> tuple[int, ...]:
     if options.ladder_sizes:
         if found.cache_sizes is None:
             raise Refusal(
-                "--ladder-sizes measures the caches of a CPU with engine native; "
+                f"{spelled('ladder_sizes')} measures the caches of a CPU with engine native; "
                 f"{bare.metric} by {bare.engine} cannot use it",
-                "use --sizes, or --metric bandwidth --engine native",
+                f"use {spelled('sizes')}, or {spelled('metric', 'bandwidth')} "
+                f"{spelled('engine', 'native')}",
             )
         return found.cache_sizes(bare)
     if not found.sized:
@@ -166,10 +169,10 @@ def _expanded(options: Options, case: Case, found: Cell) -> list[Case]:
         return cases
     if found.thread_sweep is None:
         raise Refusal(
-            f"--thread-sweep varies the pinned threads of engine native; {case.metric} by "
-            f"{case.engine} on {case.device} has none",
-            "use --engine native --device cpu with --metric bandwidth or flops, or omit "
-            "--thread-sweep",
+            f"{spelled('thread_sweep')} varies the pinned threads of engine native; "
+            f"{case.metric} by {case.engine} on {case.device} has none",
+            f"use {spelled('engine', 'native')} {spelled('device', 'cpu')} with "
+            f"{spelled('metric', 'bandwidth', 'flops')}, or omit {spelled('thread_sweep')}",
         )
     return [swept for single in cases for swept in found.thread_sweep(single)]
 
@@ -196,11 +199,11 @@ def _without_effect(options: Options, bare: Case, found: Cell) -> list[str]:
     about = f"{bare.metric} by {bare.engine}"
     notes = []
     if options.sizes and not found.sized:
-        notes.append(f"{about} ignores --sizes: it has no matrix")
+        notes.append(f"{about} ignores {spelled('sizes')}: it has no matrix")
     if options.op is not None and not found.ops:
-        notes.append(f"{about} ignores --op: it has only one operation")
+        notes.append(f"{about} ignores {spelled('op')}: it has only one operation")
     if options.data != Options().data and found.params is not None:
-        notes.append(f"{about} ignores --data: it makes its own data")
+        notes.append(f"{about} ignores {spelled('data')}: it makes its own data")
     return notes
 
 

@@ -38,7 +38,7 @@ def load(path: str | PathLike[str]) -> Run:
     except (msgspec.DecodeError, RecursionError) as error:
         raise Refusal(f"{path} is not complete JSON ({error})", _WRITE_ONE) from error
     schema = document.get("schema") if isinstance(document, dict) else None
-    if not isinstance(schema, int) or "results" not in document:
+    if type(schema) is not int or "results" not in document:
         raise Refusal(f"{path} contains no nnbt results", _WRITE_ONE)
     if schema > SCHEMA:
         raise Refusal(
