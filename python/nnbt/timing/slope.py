@@ -22,8 +22,8 @@ RETRY_LEAST = 3
 """Fewest retries: in a single one next to a compiler, 2 units of 0.5 s took 1.13 of 1."""
 FLOORS_FOR_PROOF = 10.0
 """A doubling is evidence once the smaller time, without the fixed cost, is at least this multiple
-of the launch overhead. (H200, a + b at n = 2048: 38, 65, 115 and 180 us for K = 1, 2, 4 and 8 with a launch
-overhead of 22: launching and moving bytes overlap more and more.)"""
+of the launch overhead. (H200, a + b at n = 2048: 38, 65, 115 and 180 us for K = 1, 2, 4 and 8 with
+a launch overhead of 22: launching and moving bytes overlap more and more.)"""
 OVERHEAD_FLOORS = 10.0
 """Largest fixed cost that may be subtracted, in empty evaluations. (H200, n = 4096: 0.2 ms, 9 of
 them.) Merged work looks like a fixed cost, but is larger."""
