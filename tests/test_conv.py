@@ -501,7 +501,7 @@ def test_int8_on_the_gpu_never_reaches_the_native_part(mpsgraph, capsys):
     assert apple("--device", "gpu", "--variant", "int8") == 2
     assert mpsgraph.steps == []
     assert mpsgraph.helper.requests() == []
-    assert "--dtype float16 or qdq or w8a8" in capsys.readouterr().err
+    assert "--dtype float16, qdq or w8a8" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ ROUNDING_BITS = 1.2
 """-log2 of the relative RMS error of values rounded to p bits is p + 1.2 (normal distribution)."""
 LEAST_BITS = {53: 40.0, 24: 8.5, 11: 7.5, 8: 5.0}
 """By mantissa bits of the dtype: an output with fewer correct bits is wrong."""
-BITS_MARGIN = 2.5  # a result may have so many bits fewer than `expected_bits`
+BITS_MARGIN = 2.5  # allowed shortfall below `expected_bits`
 TF32_MANTISSA = 11
 TF32_MOST_BITS = 14.0
 """Random data never shows more correct bits of a TF32 product: 10.1 to 11 were measured."""

@@ -8,7 +8,7 @@ from typing import Literal
 from nnbt import _native
 from nnbt.timing.statistics import Summary, relative_half_width
 
-TREND_SAMPLES = 10  # drift and modes need so many samples
+TREND_SAMPLES = 10  # fewest samples for drift and modes
 DRIFT_RANK = 0.7
 DRIFT_CHANGE = 0.10
 INTERVAL_WIDTH = 0.10

@@ -19,14 +19,14 @@ ROUNDS = 3
 MOST_ROUNDS = 30
 RETRY_S = 1.0  # seconds of further rounds before a result that does not prove the work is accepted
 RETRY_LEAST = 3
-"""At least so many tries: in a single one next to a compiler, 2 units of 0.5 s took 1.13 of 1."""
+"""Fewest retries: in a single one next to a compiler, 2 units of 0.5 s took 1.13 of 1."""
 FLOORS_FOR_PROOF = 10.0
-"""A doubling is evidence once the smaller time, without the fixed cost, is so many times the launch
-overhead. (H200, a + b at n = 2048: 38, 65, 115 and 180 us for K = 1, 2, 4 and 8 with a launch
-overhead of 22: launching and moving bytes overlap more and more.)"""
+"""A doubling is evidence once the smaller time, without the fixed cost, is at least this multiple
+of the launch overhead. (H200, a + b at n = 2048: 38, 65, 115 and 180 us for K = 1, 2, 4 and 8 with
+a launch overhead of 22: launching and moving bytes overlap more and more.)"""
 OVERHEAD_FLOORS = 10.0
-"""The fixed cost that may be subtracted: at most so many empty evaluations. (H200, n = 4096:
-0.2 ms, 9 of them.) Merged work looks like a fixed cost, but is larger."""
+"""Largest fixed cost that may be subtracted, in empty evaluations. (H200, n = 4096: 0.2 ms, 9 of
+them.) Merged work looks like a fixed cost, but is larger."""
 HEADLINE_SHARE = 0.4
 """A timed run that takes less than this share of the time the slope predicts skipped work.
 (H200, 60 rows: at least 0.98; integer kernels on a CPU 0.5, since larger K hold more
@@ -34,8 +34,8 @@ temporaries.)"""
 LONGEST_RETRY_S = 4.0
 """Two values of K that do not prove the work get a third, if one run of it takes less."""
 TWO_POINT_FLOORS = 50.0
-"""Two values of K cannot tell a fixed cost from work: the unit must outweigh the launch overhead
-so many times."""
+"""Two values of K cannot tell a fixed cost from work: the unit must be at least this
+multiple of the launch overhead."""
 
 
 @dataclass(frozen=True)

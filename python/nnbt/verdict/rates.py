@@ -9,7 +9,7 @@ from nnbt.verdict.evidence import Evidence
 
 CEILING_SUSPECT = 1.02
 CEILING_INVALID = 1.20
-CACHE_FACTOR = 4  # STREAM's rule: each array at least so many times the last-level cache
+CACHE_FACTOR = 4  # STREAM's rule: each array at least 4 times the last-level cache
 
 
 def no_rate(e: Evidence) -> str | None:
