@@ -46,6 +46,10 @@ def __getattr__(name: str) -> object:
         from nnbt.engines.mpsgraph import ane
 
         return ane
+    if name in ("Samples", "Unsupported", "measure"):  # native: they work without dependencies
+        from nnbt import _native
+
+        return getattr(_native, name)
     from nnbt import api
 
     return getattr(api, name)
