@@ -35,7 +35,7 @@ def commands(readme: str) -> list[list[str]]:
 def reduced(words: list[str]) -> list[str]:
     """The command with few runs, small matrices and no files."""
     words = words[1:]
-    for option in ("--csv", "--json"):
+    for option in ("--csv", "--json", "--size"):
         if option in words:
             at = words.index(option)
             del words[at : at + 2]
@@ -78,7 +78,7 @@ def ran(nnbt: str, words: list[str]) -> tuple[int, list[dict[str, object]]]:
             "sizes": {name: size for name, size in row.sizes.items() if name not in TIMED},
             "checked": row.answer is not None,
             # Which of the rotating inputs was the last one moves the first decimal.
-            "bits": None if row.effective_bits is None else round(row.effective_bits / 2),
+            "bits": None if row.effective_bits is None else round(row.effective_bits / 4),
             "precision": row.precision.partition(",")[0],
         }
         for row in rows
